@@ -1,0 +1,78 @@
+"""Pure folds over a call's events. A non-streaming answer is nothing but this."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from .events import (
+    ModelEvent,
+    OpaqueBlock,
+    ReasoningDelta,
+    Stopped,
+    StopReason,
+    TextDelta,
+    ToolCallDone,
+    UsageReported,
+)
+from .messages import ToolCall
+from .usage import Usage
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """A finished (or cut: `stop is None`) answer. `blocks` are the opaque pieces in order."""
+
+    text: str = ""
+    reasoning: str = ""
+    tool_calls: tuple[ToolCall, ...] = ()
+    blocks: tuple[OpaqueBlock, ...] = ()
+    usage: Usage = Usage()
+    stop: StopReason | None = None
+
+
+class AnswerFold:
+    """Accumulates events; `answer()` may be read at any moment. The only state a call needs."""
+
+    __slots__ = ("_blocks", "_calls", "_reasoning", "_text", "stop", "usage")
+
+    def __init__(self) -> None:
+        self._text: list[str] = []
+        self._reasoning: list[str] = []
+        self._calls: list[ToolCall] = []
+        self._blocks: list[OpaqueBlock] = []
+        self.usage = Usage()
+        self.stop: StopReason | None = None
+
+    def add(self, event: ModelEvent) -> None:
+        kind = type(event)
+        if kind is TextDelta:
+            self._text.append(event.text)  # type: ignore[union-attr]  # narrowed by `kind`: isinstance costs per token
+        elif isinstance(event, ToolCallDone):
+            self._calls.append(event.call)
+        elif isinstance(event, UsageReported):
+            self.usage = self.usage.updated(event.usage)
+        elif isinstance(event, Stopped):
+            self.stop = event.reason
+        elif isinstance(event, OpaqueBlock):
+            self._blocks.append(event)
+        elif isinstance(event, ReasoningDelta):
+            self._reasoning.append(event.text)
+
+    def answer(self) -> Answer:
+        return Answer(
+            text="".join(self._text),
+            reasoning="".join(self._reasoning),
+            tool_calls=tuple(self._calls),
+            blocks=tuple(self._blocks),
+            usage=self.usage,
+            stop=self.stop,
+        )
+
+
+def fold(events: Iterable[ModelEvent]) -> Answer:
+    """The answer that these events spell."""
+    state = AnswerFold()
+    for event in events:
+        state.add(event)
+    return state.answer()

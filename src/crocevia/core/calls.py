@@ -1,0 +1,58 @@
+"""A call: one request to one model, and what an engine promises to do with it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from typing import Literal, Protocol
+
+import msgspec
+
+from .events import ModelEvent
+from .messages import Message, Tool
+
+Reasoning = Literal["off", "on", "always"]
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an engine needs for one call.
+
+    model: the provider's own name for it. max_tokens: the output limit. stream: the caller wants pieces; when
+    False an engine may ask its provider for one body and yield it as one batch. session: a stable, opaque
+    name of the conversation, for providers that route caches by it.
+    """
+
+    model: str
+    messages: tuple[Message, ...]
+    system: str | None = None
+    tools: tuple[Tool, ...] = ()
+    max_tokens: int = 4096
+    stream: bool = True
+    reasoning: Reasoning = "off"
+    session: str | None = None
+
+
+class Engine(Protocol):
+    """A connection to a provider.
+
+    `dialect` names the form of its opaque blocks (`anthropic`, `openai-responses`, or `plain` for none).
+    """
+
+    name: str
+    dialect: str
+
+    def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
+        """Yield batches of events until `Stopped`, or raise GatewayError.
+
+        deadline: `loop.time()` at which the call must be over. Closing the generator (or cancelling its
+        task) closes the upstream at once, before the first byte too. Retries happen inside, before the
+        first batch only.
+        """
+        ...
+
+    async def probe(self) -> None:
+        """Return if the provider can be reached with these settings; raise GatewayError otherwise. Costs no tokens."""
+        ...
+
+    async def close(self) -> None:
+        """Give back sockets and child processes. Idempotent."""
+        ...

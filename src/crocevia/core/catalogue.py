@@ -1,0 +1,105 @@
+"""What an operator declares: engines, models, projects, recipes, agents, teams.
+
+The same values are read by `crocevia apply`, kept by storage and served from memory to the hot path.
+Unset limits mean unlimited; unset permissions mean no. Secrets are never in here: an engine's key lives in
+`keys/` or in the environment, a project's key only as its digest.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from .calls import Reasoning
+
+EngineKind = Literal[
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "openai-images",
+    "openai-embeddings",
+    "llama",
+    "scripted",
+]
+ToolRule = Literal["allow", "ask", "deny"]
+
+
+class _Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Unknown fields are refused with their name: a misspelt limit must not mean «unlimited»."""
+
+
+class EngineSpec(_Declared, frozen=True, kw_only=True):
+    """A connection to a provider. `script`: the rules of a `scripted` engine (see engines/scripted.py)."""
+
+    name: str
+    kind: EngineKind
+    base_url: str | None = None
+    api_key_env: str | None = None
+    script: list[dict[str, Any]] | None = None
+
+
+class Prices(_Declared, frozen=True, kw_only=True):
+    """USD per million tokens. Missing cache prices are 0.1 and 1.25 times `input`."""
+
+    input: float
+    output: float
+    cache_read: float | None = None
+    cache_write: float | None = None
+
+
+class ModelSpec(_Declared, frozen=True, kw_only=True):
+    """A named brain. `upstream`: the provider's id. `reserve`: the model that closes a round without blocchi."""
+
+    name: str
+    engine: str
+    upstream: str = ""
+    reserve: str | None = None
+    reasoning: Reasoning = "off"
+    voice_in_apps: bool = False
+    novelty: str | None = None
+    instructions: str | None = None
+    context_window: int | None = None
+    max_pages: int = 600
+    prices: Prices | None = None
+
+
+class Permissions(_Declared, frozen=True, kw_only=True):
+    documents: bool = False
+    images: bool = False
+    web_search: bool = False
+
+
+class ProjectSpec(_Declared, frozen=True, kw_only=True):
+    """A Pepper tenant. `keep_texts_days = 0`: the record is metadata only."""
+
+    name: str
+    model: str
+    mode: Literal["standard", "agent"] = "standard"
+    hourly_limit: int | None = None
+    daily_budget_usd: float | None = None
+    soft_threshold_usd: float | None = None
+    max_concurrency: int | None = None
+    timezone: str = "UTC"
+    keep_texts_days: int = 0
+    permissions: Permissions = Permissions()
+
+
+class RecipeSpec(_Declared, frozen=True, kw_only=True):
+    encode: str
+    instructions: str
+
+
+class AgentSpec(_Declared, frozen=True, kw_only=True):
+    name: str
+    mode: Literal["primary", "subagent"] = "subagent"
+    model: str | None = None
+    system_prompt: str = ""
+    tools: tuple[str, ...] = ()
+    permissions: dict[str, ToolRule] = {}
+
+
+class TeamSpec(_Declared, frozen=True, kw_only=True):
+    name: str
+    orchestrator: str
+    members: tuple[str, ...] = ()

@@ -1,0 +1,72 @@
+"""What a model says while it answers: the one vocabulary between engines and everything above them.
+
+An engine yields batches (lists) of these, one batch per upstream read, so that a door can answer with one
+write per read. Order within a call: any mix of deltas, tool calls and opaque blocks; `UsageReported` any
+number of times (cumulative); exactly one `Stopped`, last. A failure is a raised `GatewayError`, never an event.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from .messages import ToolCall
+from .usage import Usage
+
+
+class StopReason(StrEnum):
+    END = "end"
+    TOOL_USE = "tool_use"
+    MAX_TOKENS = "max_tokens"
+    REFUSAL = "refusal"
+
+
+class TextDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ReasoningDelta(msgspec.Struct, frozen=True):
+    text: str
+
+
+class ToolCallStarted(msgspec.Struct, frozen=True):
+    """`index` counts the tool calls of this answer from 0."""
+
+    index: int
+    id: str
+    name: str
+
+
+class ToolCallDelta(msgspec.Struct, frozen=True):
+    index: int
+    fragment: str
+
+
+class ToolCallDone(msgspec.Struct, frozen=True):
+    """The call is complete and its arguments are a JSON object; emitted once per call, only then."""
+
+    index: int
+    call: ToolCall
+
+
+class OpaqueBlock(msgspec.Struct, frozen=True):
+    """One piece of the answer exactly as the provider spelled it; must travel back untouched, in this order."""
+
+    dialect: str
+    block: Raw
+
+
+class UsageReported(msgspec.Struct, frozen=True):
+    usage: Usage
+
+
+class Stopped(msgspec.Struct, frozen=True):
+    reason: StopReason
+
+
+ModelEvent: TypeAlias = (
+    TextDelta | ReasoningDelta | ToolCallStarted | ToolCallDelta | ToolCallDone | OpaqueBlock | UsageReported | Stopped
+)

@@ -1,0 +1,56 @@
+"""The one JSON codec: strict, bounded, and never an exception other than `GatewayError`.
+
+msgspec raises RecursionError on deep nesting and passes invalid UTF-8 through `Raw`; both become a clear
+`INVALID_REQUEST` here. Duplicate keys: the last one wins. NaN and Infinity are not JSON and are refused.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar, overload
+
+import msgspec
+
+from .errors import Code, GatewayError, say
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+encode = _encoder.encode
+encode_into = _encoder.encode_into
+
+
+@overload
+def decode(data: bytes | bytearray | memoryview) -> Any: ...
+@overload
+def decode(data: bytes | bytearray | memoryview, type: type[T]) -> T: ...
+def decode(data: bytes | bytearray | memoryview, type: Any = Any) -> Any:
+    """Decode a caller's JSON into `type`. Raises GatewayError(INVALID_REQUEST) that names the path, never the value."""
+    check_utf8(data)
+    try:
+        return msgspec.json.decode(data, type=type)
+    except msgspec.ValidationError as error:
+        raise GatewayError(Code.INVALID_REQUEST, _wrong_shape(error), param=_path(error)) from None
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        raise GatewayError(Code.INVALID_REQUEST, say("json_malformed")) from None
+
+
+def check_utf8(data: bytes | bytearray | memoryview) -> None:
+    """Raise GatewayError(INVALID_REQUEST) unless `data` is well-formed UTF-8."""
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError:
+        raise GatewayError(Code.INVALID_REQUEST, say("json_not_utf8")) from None
+
+
+def _wrong_shape(error: msgspec.ValidationError) -> Any:
+    # msgspec says «Expected `int`, got `str` - at `$.max_tokens`»: types and paths, never the rejected value,
+    # except for «Invalid enum value 'x'» and unknown tags, which quote the caller; those keep only the path.
+    reason, _, _ = str(error).partition(" - at ")
+    if "Invalid" in reason:
+        reason = reason.split("'")[0].strip()
+    return say("json_shape", reason=reason, path=_path(error) or "$")
+
+
+def _path(error: msgspec.ValidationError) -> str | None:
+    _, found, path = str(error).rpartition(" - at `")
+    return path.rstrip("`").removeprefix("$.").removeprefix("$") or None if found else None

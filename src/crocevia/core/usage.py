@@ -1,0 +1,54 @@
+"""Token counts with one meaning for every engine.
+
+`input_tokens` is the whole prompt; the cache fields are parts of it. Unknown is None, never zero.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    """What one call consumed, in tokens. `estimated`: some figure is ours, not the provider's."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_write_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    estimated: bool = False
+
+    def updated(self, later: Usage) -> Usage:
+        """Later figures are cumulative: they replace earlier ones field by field, and are never added."""
+        return Usage(
+            input_tokens=_later(self.input_tokens, later.input_tokens),
+            output_tokens=_later(self.output_tokens, later.output_tokens),
+            cache_read_tokens=_later(self.cache_read_tokens, later.cache_read_tokens),
+            cache_write_tokens=_later(self.cache_write_tokens, later.cache_write_tokens),
+            reasoning_tokens=_later(self.reasoning_tokens, later.reasoning_tokens),
+            estimated=later.estimated,
+        )
+
+    def __add__(self, other: Usage) -> Usage:
+        """The sum of two calls; unknown plus known is the known part, marked estimated."""
+        return Usage(
+            input_tokens=_sum(self.input_tokens, other.input_tokens),
+            output_tokens=_sum(self.output_tokens, other.output_tokens),
+            cache_read_tokens=_sum(self.cache_read_tokens, other.cache_read_tokens),
+            cache_write_tokens=_sum(self.cache_write_tokens, other.cache_write_tokens),
+            reasoning_tokens=_sum(self.reasoning_tokens, other.reasoning_tokens),
+            estimated=self.estimated
+            or other.estimated
+            or (self.input_tokens is None) != (other.input_tokens is None)
+            or (self.output_tokens is None) != (other.output_tokens is None),
+        )
+
+
+def _later(earlier: int | None, later: int | None) -> int | None:
+    return earlier if later is None else later
+
+
+def _sum(left: int | None, right: int | None) -> int | None:
+    if left is None or right is None:
+        return right if left is None else left
+    return left + right
