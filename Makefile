@@ -1,0 +1,73 @@
+# Two commands do all the set-up: `make run` and `make test`. Everything else is one step of theirs.
+PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(if $(shell command -v $(p) 2>/dev/null),$(p))))
+VENV ?= .venv
+BIN = $(VENV)/bin
+HOST ?= 127.0.0.1
+PORT ?= 8111
+# Where the server keeps everything it has; unset: the platform's user data folder.
+HOME_OPTION = $(if $(CROCEVIA_HOME),--home "$(CROCEVIA_HOME)",)
+PIP = $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
+PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile
+NOT_HERE = not model and not clients and not browser and not torture
+
+.DEFAULT_GOAL := help
+.PHONY: help run install dev model test test-clients test-browser test-model torture check format bench clean
+
+help: ## Show what there is to do
+	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
+
+run: install ## Install, fetch the embedded model, serve on $(HOST):$(PORT)
+	@$(BIN)/crocevia model pull $(HOME_OPTION) || echo "No embedded model for now: the server starts without it, and every other engine works."
+	@exec $(BIN)/crocevia serve $(HOME_OPTION) --host $(HOST) --port $(PORT)
+
+install: $(VENV)/.installed ## .venv with the server and the local engine
+dev: $(VENV)/.developing ## .venv with everything the suite needs
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "No Python found. Install Python 3.11 or newer, or say make PYTHON=/path/to/python"; exit 1; }
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is older. Try make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
+	@echo "Installing Crocevia into $(VENV) (about a minute) …"
+	@$(PIP) -e '.[local]'
+	@touch $@
+
+$(VENV)/.developing: pyproject.toml constraints.txt sdk/python/pyproject.toml | $(BIN)/python
+	@echo "Installing Crocevia and the tools of its suite into $(VENV) (one or two minutes) …"
+	@$(PIP) -e '.[local,dev]' -e sdk/python
+	@touch $@ $(VENV)/.installed
+
+test: dev ## The suite, on a fresh machine (<= 10 minutes)
+	$(PYTEST) tests sdk/python/tests -m "$(NOT_HERE)"
+
+test-clients: dev ## Real SDKs, each in an environment of its own
+	$(BIN)/python -m pytest -q tests -m clients
+
+test-browser: dev ## The panel and the chat kit in real Chromium
+	$(BIN)/python -m pytest -q tests -m browser
+
+test-model: dev ## The embedded model for real (fetches its weights)
+	$(BIN)/crocevia model pull $(HOME_OPTION)
+	$(BIN)/python -m pytest -q tests -m model
+
+torture: dev ## Long kill -9 runs
+	$(BIN)/python -m pytest -q tests -m torture
+
+check: dev ## Format, lint, types, imports, shape
+	$(BIN)/ruff format --check src tests bench examples sdk
+	$(BIN)/ruff check src tests bench examples sdk
+	$(BIN)/mypy
+	cd sdk/python && $(abspath $(BIN))/mypy src
+	$(BIN)/lint-imports --no-cache
+	$(BIN)/python -m pytest -q tests/test_shape.py
+
+format: dev ## Let ruff format and mend what it can
+	$(BIN)/ruff check --fix src tests bench examples sdk
+	$(BIN)/ruff format src tests bench examples sdk
+
+bench: dev ## CPU per request and per token, beside nginx
+	$(BIN)/python -m bench
+
+clean: ## Remove .venv and caches (never a home)
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,49 @@
+"""The house keeps its shape: short modules, known layers, one file per language."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+MAX_LINES = 400
+SOURCES = sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("sdk/python/src/**/*.py"), *ROOT.glob("bench/**/*.py")])
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_is_short_enough_to_hold_in_the_head(path: Path) -> None:
+    lines = len(path.read_text(encoding="utf-8").splitlines())
+    assert lines <= MAX_LINES, f"{path.relative_to(ROOT)} has {lines} lines: split it by what it is about"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_a_module_says_what_it_is_for(path: Path) -> None:
+    text = path.read_text(encoding="utf-8").lstrip()
+    assert not text or text.startswith(('"""', 'r"""')), f"{path.relative_to(ROOT)} opens without a docstring"
+
+
+def tracked() -> list[str]:
+    listing = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=False)
+    return [line for line in listing.stdout.splitlines() if (ROOT / line).is_file()]
+
+
+def test_nothing_tracked_records_where_it_was_made() -> None:
+    """Registry addresses and machine paths belong to a machine, not to the project."""
+    marks = ["/" + "work/", "/" + "root/", "files.python" + "hosted.org", "registry." + "npmjs.org", "index-" + "url"]
+    found = [
+        f"{name}: {mark}"
+        for name in tracked()
+        if (text := (ROOT / name).read_bytes()) and b"\0" not in text[:8000]
+        for mark in marks
+        if mark.encode() in text
+    ]
+    assert not found
+
+
+def test_constraints_pin_versions_and_nothing_else() -> None:
+    for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            name, pinned, version = line.partition("==")
+            assert pinned and name and version and "/" not in line and "@" not in line, line
