@@ -1,0 +1,1 @@
+"""Rows: one schema, one set of queries, one writer."""
