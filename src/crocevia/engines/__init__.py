@@ -1,0 +1,1 @@
+"""A model call becomes one upstream request; its stream becomes model events."""

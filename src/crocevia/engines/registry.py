@@ -1,0 +1,46 @@
+"""From a declared engine to a working one. A kind is one line here, and its module is loaded on first use."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, cast
+
+import msgspec
+
+from crocevia.core.calls import Engine
+from crocevia.core.catalogue import EngineKind, EngineSpec
+from crocevia.core.errors import Code, GatewayError, say
+
+if TYPE_CHECKING:
+    from .http import HttpClient
+
+
+class EngineContext(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine is given beside its declaration. `models_dir`: where embedded weights are."""
+
+    http: HttpClient
+    models_dir: Path
+    api_key: str | None = None
+
+    def __repr__(self) -> str:
+        return f"EngineContext(models_dir={str(self.models_dir)!r}, api_key={'set' if self.api_key else None})"
+
+
+# module:function, each `(spec, context) -> Engine`.
+KINDS: dict[EngineKind, str] = {
+    "anthropic": "crocevia.engines.anthropic:build",
+    "openai-chat": "crocevia.engines.openai_chat:build",
+    "openai-responses": "crocevia.engines.openai_responses:build",
+    "llama": "crocevia.engines.llama.engine:build",
+    "scripted": "crocevia.engines.scripted:build",
+}
+
+
+def build(spec: EngineSpec, context: EngineContext) -> Engine:
+    """The engine that `spec` declares. Raises GatewayError(UNSUPPORTED) for a kind that makes no calls."""
+    place = KINDS.get(spec.kind)
+    if place is None:
+        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=spec.kind), param="kind")
+    module, _, function = place.partition(":")
+    return cast("Engine", getattr(import_module(module), function)(spec, context))

@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from crocevia.core.errors import Code, GatewayError
+from crocevia.engines.http import HttpClient, HttpResponse, Timeouts
+from tests.aio import run
+from tests.fakes.provider import CUT, RESET, Play, Provider, answer, play, silence
+
+
+async def send(http: HttpClient, url: str, body: bytes = b"{}", seconds: float = 5) -> HttpResponse:
+    deadline = asyncio.get_running_loop().time() + seconds
+    return await http.open("POST", url, {"Content-Type": "application/json", "X-Key": "k"}, body, deadline=deadline)
+
+
+def with_provider(*plays: Play, timeouts: Timeouts | None = None) -> Callable[..., None]:
+    """Run a test body against a client and a provider, and see that neither leaves anything open."""
+
+    def decorate(body: Callable[[HttpClient, Provider], Awaitable[None]]) -> None:
+        async def work() -> None:
+            async with Provider(*plays) as provider:
+                http = HttpClient(timeouts)
+                try:
+                    await body(http, provider)
+                finally:
+                    await http.close()
+            left = asyncio.all_tasks() - {asyncio.current_task()}
+            assert not left
+
+        run(work())
+
+    return decorate
+
+
+def test_a_body_arrives_as_it_was_sent_and_the_request_says_what_it_should() -> None:
+    @with_provider(play(b"one", b"two"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url + "/v1/x?a=b", b'{"a": 1}')
+        assert response.status == 200
+        assert response.header("content-type") == "text/event-stream"
+        assert await response.read() == b"onetwo"
+        request = provider.requests[0]
+        assert (request.method, request.path, request.body) == ("POST", "/v1/x?a=b", b'{"a": 1}')
+        assert request.headers["accept-encoding"] == "identity"
+        assert request.headers["x-key"] == "k"
+
+
+def test_a_body_of_many_megabytes_is_sent_whole_and_without_a_warning() -> None:
+    @with_provider(answer(200, b"ok"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        body = b"x" * (12 * 2**20)
+        assert await (await send(http, provider.url, body)).read() == b"ok"
+        assert provider.requests[0].body == body
+
+
+def test_each_read_gives_what_is_there_without_waiting_for_more() -> None:
+    gate = asyncio.Event()
+
+    @with_provider(play(b"first", gate, b"second"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert await response.chunk() == b"first"
+        gate.set()
+        assert await response.chunk() == b"second"
+        assert await response.chunk() == b""
+
+
+def test_a_finished_exchange_leaves_its_connection_for_the_next() -> None:
+    gate = asyncio.Event()
+
+    @with_provider(play(b"all", gate))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert await response.chunk() == b"all"
+        response.finish()  # the end has not arrived yet
+        gate.set()
+        await provider.requests[0].ended.wait()
+        await asyncio.sleep(0.05)
+        assert await (await send(http, provider.url)).read() == b"all"
+        assert provider.open == 1
+
+
+def test_fifty_abandoned_streams_do_not_drain_the_pool() -> None:
+    gate = asyncio.Event()
+
+    @with_provider(*[play(b"first", gate)] * 50, answer(200, b"ok"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        for _ in range(50):
+            response = await send(http, provider.url)
+            await response.chunk()
+            response.close()
+        async with asyncio.timeout(1):
+            for request in provider.requests:
+                await request.ended.wait()
+                assert request.aborted
+            assert await (await send(http, provider.url)).read() == b"ok"
+        assert provider.open == 1
+
+
+@pytest.mark.parametrize("when", ["before the status", "before the first byte", "in the middle"])
+def test_cancelling_the_reader_closes_the_connection_at_once(when: str) -> None:
+    gate = asyncio.Event()
+    plays = {
+        "before the status": silence(gate),
+        "before the first byte": play(gate),
+        "in the middle": play(b"first", gate),
+    }
+
+    @with_provider(plays[when])
+    async def _(http: HttpClient, provider: Provider) -> None:
+        async def consume() -> None:
+            response = await send(http, provider.url)
+            try:
+                while await response.chunk():
+                    reading.set()
+            finally:
+                response.close()
+
+        reading = asyncio.Event()
+        task = asyncio.create_task(consume())
+        request = await provider.request(0)
+        if when == "in the middle":
+            await reading.wait()
+        task.cancel()
+        async with asyncio.timeout(1):
+            await request.ended.wait()
+        assert request.aborted
+        await asyncio.wait([task])
+        assert task.cancelled()
+
+
+QUICK = Timeouts(connect=5, first_byte=0.05, idle=0.05)
+
+
+@pytest.mark.parametrize("kind", ["first byte", "idle", "deadline before", "deadline within"])
+def test_silence_is_a_timeout_and_closes_the_connection(kind: str) -> None:
+    gate = asyncio.Event()
+    timeouts = QUICK if kind in ("first byte", "idle") else None
+    seconds = 0.05 if kind.startswith("deadline") else 5
+
+    @with_provider(silence(gate) if kind in ("first byte", "deadline before") else play(b"a", gate), timeouts=timeouts)
+    async def _(http: HttpClient, provider: Provider) -> None:
+        with pytest.raises(GatewayError) as failure:
+            response = await send(http, provider.url, seconds=seconds)
+            while await response.chunk():
+                pass
+        assert failure.value.code is Code.UPSTREAM_TIMEOUT
+        assert not failure.value.retryable
+        await provider.requests[0].ended.wait()
+        assert provider.requests[0].aborted
+
+
+def test_idle_time_counts_only_while_someone_reads() -> None:
+    gate = asyncio.Event()
+
+    @with_provider(play(b"a", gate, b"b"), timeouts=Timeouts(idle=0.1))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert await response.chunk() == b"a"
+        await asyncio.sleep(0.25)  # a slow reader is not a silent provider
+        gate.set()
+        assert await response.read() == b"b"
+
+
+@pytest.mark.parametrize("step", [CUT, RESET])
+@pytest.mark.parametrize("before", [(), (b"a",)])
+def test_a_cut_is_one_failure(step: str, before: tuple[bytes, ...]) -> None:
+    @with_provider(play(*before, step))  # type: ignore[arg-type]  # a parametrized literal is a str
+    async def _(http: HttpClient, provider: Provider) -> None:
+        with pytest.raises(GatewayError) as failure:
+            await (await send(http, provider.url)).read()
+        assert failure.value.code is Code.UPSTREAM_FAILED
+
+
+def test_a_refused_connection_may_be_tried_again() -> None:
+    @with_provider(answer(200, b""))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        with pytest.raises(GatewayError) as failure:
+            await send(http, "http://127.0.0.1:1")
+        assert failure.value.code is Code.UPSTREAM_FAILED
+        assert failure.value.retryable
+
+
+def test_a_pooled_connection_that_went_stale_is_replaced_once_and_only_once() -> None:
+    @with_provider(answer(200, b"1"), silence(), answer(200, b"2"), silence(), silence(), answer(200, b"3"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        assert await (await send(http, provider.url)).read() == b"1"
+        assert await (await send(http, provider.url)).read() == b"2"  # the pooled one hung up; a new one answered
+        with pytest.raises(GatewayError):
+            await send(http, provider.url)
+        assert len(provider.requests) == 5
+
+
+def test_a_new_connection_that_hangs_up_is_not_tried_again() -> None:
+    @with_provider(silence())
+    async def _(http: HttpClient, provider: Provider) -> None:
+        with pytest.raises(GatewayError) as failure:
+            await send(http, provider.url)
+        assert not failure.value.retryable
+        assert len(provider.requests) == 1
+
+
+def test_a_stale_connection_that_began_to_answer_is_not_tried_again() -> None:
+    half = Play((b"HTTP/1.1 200 OK\r\nX-", CUT), chunked=False, head=False)
+
+    @with_provider(answer(200, b"1"), half, answer(200, b"2"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        assert await (await send(http, provider.url)).read() == b"1"
+        with pytest.raises(GatewayError):
+            await send(http, provider.url)
+        assert len(provider.requests) == 2
+
+
+def test_a_body_beyond_its_bound_is_refused() -> None:
+    @with_provider(answer(200, b"x" * 100))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        with pytest.raises(GatewayError) as failure:
+            await response.read(50)
+        response.close()
+        assert failure.value.code is Code.UPSTREAM_FAILED
+
+
+def test_redirects_are_not_followed_and_the_environment_names_no_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+
+    @with_provider(answer(307, b"", Location="/elsewhere"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert response.status == 307
+        response.close()
+        assert len(provider.requests) == 1
+
+
+def test_closing_twice_and_closing_an_unused_client_are_fine() -> None:
+    async def work() -> None:
+        http = HttpClient()
+        await http.close()
+        await http.close()
+
+    run(work())
