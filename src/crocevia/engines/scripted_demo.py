@@ -1,0 +1,58 @@
+"""What a `scripted` engine without a script does: call the tool that is asked for, quote its result, else echo."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ..core import json
+from ..core.errors import GatewayError
+from ..core.messages import Tool
+from .scripted_samples import sample, words
+from .scripted_scene import Scene
+from .scripted_steps import CallTool, SayText, Step
+
+_QUOTED = 400
+# A tool `get_home_status` is asked for by «home status» too: what people say is the thing, seldom the verb.
+_VERBS = words("get set list read fetch find show search do run make add create update delete call")
+
+
+def steps(scene: Scene) -> tuple[Step, ...]:
+    """The answer to this call."""
+    if scene.results:
+        return (SayText(text="; ".join(f"{name}: {_short(content)}" for name, content in scene.results)),)
+    tool = asked_for(scene.last_user, scene.request.tools)
+    if tool is not None:
+        return (SayText(text=f"Let me call {tool.name}. "), CallTool(tool=tool.name, arguments=_arguments(tool, scene)))
+    return (SayText(text=f"You said: {_short(scene.last_user)}"),)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _QUOTED else text[:_QUOTED] + "…"
+
+
+def asked_for(text: str, tools: tuple[Tool, ...]) -> Tool | None:
+    """The tool named in `text` («call get_home_status»), else the first whose name's words are all in it."""
+    lowered = text.casefold()
+    named = (tool for tool in tools if _names(tool.name.casefold(), lowered))
+    said = words(text)
+    hinted = (tool for tool in tools if _telling_words(tool.name) <= said)
+    return next(named, None) or next(hinted, None)
+
+
+def _names(name: str, text: str) -> bool:
+    return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text) is not None
+
+
+def _telling_words(name: str) -> set[str]:
+    found = words(re.sub(r"([a-z0-9])([A-Z])", r"\1 \2", name))
+    return found - _VERBS or found or {name}
+
+
+def _arguments(tool: Tool, scene: Scene) -> dict[str, Any]:
+    try:
+        schema = json.decode(bytes(tool.parameters))
+    except GatewayError:
+        return {}
+    made = sample(schema, hint=scene.last_user)
+    return made if isinstance(made, dict) else {}
