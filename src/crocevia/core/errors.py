@@ -41,13 +41,16 @@ class Code(StrEnum):
 
 
 class Message(msgspec.Struct, frozen=True):
-    """A sentence to be said in the caller's language: a key of `core/locale/*.toml` and its arguments."""
+    """A sentence to be said in the caller's language: a key of `core/locale/*.toml` and its arguments.
+
+    An argument may itself be a sentence (`part_refused` says which part, and why).
+    """
 
     key: str
-    args: dict[str, str | int | float] = msgspec.field(default_factory=dict)
+    args: dict[str, str | int | float | Message] = msgspec.field(default_factory=dict)
 
 
-def say(key: str, **args: str | int | float) -> Message:
+def say(key: str, **args: str | int | float | Message) -> Message:
     """Shorthand for a `Message`: `say("tool_result_missing", index=3, id="c1")`."""
     return Message(key, args)
 

@@ -21,7 +21,10 @@ def sentences(language: Language) -> dict[str, str]:
 
 def render(message: Message, language: Language) -> str:
     """The sentence with its arguments filled in. An argument that was not given stays visible as `{name}`."""
-    return sentences(language)[message.key].format_map(_Lenient(message.args))
+    args = {
+        name: render(value, language) if isinstance(value, Message) else value for name, value in message.args.items()
+    }
+    return sentences(language)[message.key].format_map(_Lenient(args))
 
 
 class _Lenient(dict[str, "str | int | float"]):

@@ -1,0 +1,416 @@
+import asyncio
+import gzip
+import ssl
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import trustme
+
+from crocevia.core.errors import Code, GatewayError
+from crocevia.core.texts import render
+from crocevia.documents.fetch import Fetched, Fetcher, FetchPolicy
+from tests.aio import run
+from tests.documents.servers import INNER, OUTER, Handler, Names, Server, outside, reply, secret, serving
+
+ANY = FetchPolicy(schemes=("http", "https"), timeout=5)
+
+# Each must be refused before anything is connected, under a rule that would even allow its port.
+MALFORMED = [
+    "",
+    "example.com/x",
+    "//example.com/x",
+    "https:/example.com",
+    "https:example.com",
+    "https://",
+    "https:///x",
+    "https://?x",
+    "https://exa mple.com/",
+    "https://example.com/a b",
+    "https://example.com\\@127.0.0.1/",
+    "https:\\\\127.0.0.1\\",
+    "https://example.com\t/",
+    "https://example.com/\r\nX: y",
+    "https://example.com/\x00",
+    "\thttps://127.0.0.1/",
+    "https://example.com:99999/",
+    "https://example.com:-1/",
+    "https://example.com:80:80/",
+    "https://[::1/",
+    "https://::1/",
+    "https://[fe80::1%25eth0]/",
+    "https://[fe80::1%eth0]/",
+    "https://%31%32%37.0.0.1/",
+    "https://a..example.com/",
+    "https://.example.com/",
+    "https://exam\u00adple.com/",
+    "https://127.0.0.1\u200b/",
+    "https://a$b.example.com/",
+    "https://" + "a" * 64 + ".com/",
+    "https://" + "a." * 130 + "com/",
+    "https://example.com/" + "a" * 9000,
+    "https://2130706433/",
+    "https://0x7f000001/",
+    "https://0x7f.0.0.1/",
+    "https://017700000001/",
+    "https://0177.0.0.1/",
+    "https://127.1/",
+    "https://127.0.1/",
+    "https://0/",
+    "https://1.2.3.4.5/",
+    "https://300.1.1.1/",
+    "https://example.0x10/",
+    "https://①②⑦.1/",
+]
+CREDENTIALS = [
+    "https://user@example.com/",
+    "https://user:pw@example.com/",
+    "https://@example.com/",
+    "https://a@b@127.0.0.1/",
+]
+SCHEMES = ["ftp://example.com/", "file://localhost/etc/passwd", "gopher://example.com/", "data://example.com/x"]
+PORTS = [
+    "https://example.com:0/",
+    "https://example.com:22/",
+    "http://example.com:25/",
+    "https://example.com:445/",
+    "http://example.com:1/",
+]
+CLOSED = [
+    "https://127.0.0.1/",
+    "http://127.0.0.1./",
+    "http://127.8.9.10/",
+    "http://10.0.0.1/",
+    "http://192.168.1.1/",
+    "http://172.20.0.1/",
+    "http://100.64.0.1/",
+    "http://100.100.100.200/latest/meta-data/",
+    "http://169.254.169.254/latest/meta-data/",
+    "http://168.63.129.16/",
+    "http://0.0.0.0/",
+    "http://224.0.0.1/",
+    "http://255.255.255.255/",
+    "http://[::]/",
+    "http://[::1]/",
+    "http://[0:0:0:0:0:0:0:1]/",
+    "http://[::ffff:127.0.0.1]/",
+    "http://[::ffff:7f00:1]/",
+    "http://[::127.0.0.1]/",
+    "http://[64:ff9b::127.0.0.1]/",
+    "http://[64:ff9b:1::1]/",
+    "http://[2002:7f00:1::]/",
+    "http://[2001:0:808:808::1]/",
+    "http://[fe80::1]/",
+    "http://[fd00:ec2::254]/",
+    "http://[ff02::1]/",
+    "http://①②⑦.0.0.1/",
+    "http://127。0。0。1/",
+    "http://localhost/",
+    "http://LOCALHOST./",
+    "http://ｌｏｃａｌｈｏｓｔ/",
+    "http://x.localhost/",
+    "http://metadata/",
+    "http://metadata.google.internal/computeMetadata/v1/",
+    "http://printer.local/",
+    "http://nas.lan/",
+    "http://1.0.0.127.in-addr.arpa/",
+    "http://inner.example/",
+    "http://mixed.example/",
+    "http://six.example/",
+    "http://nat64.example/",
+    "http://none.example/",
+    "http://unknown.example/",
+]
+TABLE = (
+    [(url, "fetch_malformed") for url in MALFORMED]
+    + [(url, "fetch_credentials") for url in CREDENTIALS]
+    + [(url, "fetch_scheme") for url in SCHEMES]
+    + [(url, "fetch_port") for url in PORTS]
+    + [(url, "fetch_failed") for url in CLOSED]
+)
+
+
+def names() -> Names:
+    return Names(
+        {
+            "files.example": [[OUTER]],
+            "inner.example": [[INNER]],
+            "mixed.example": [["1.1.1.1", INNER]],
+            "six.example": [["::1"]],
+            "nat64.example": [["64:ff9b::7f00:1"]],
+            "none.example": [[]],
+            "rebinding.example": [[OUTER], [INNER]],
+        }
+    )
+
+
+async def refused(work: Awaitable[Any]) -> str:
+    with pytest.raises(GatewayError) as caught:
+        await work
+    assert caught.value.code is Code.INVALID_REQUEST
+    for language in ("en", "it"):
+        assert "{" not in render(caught.value.message, language)  # type: ignore[arg-type]
+    return caught.value.message.key
+
+
+def scenario(handle: Handler, work: Callable[[Fetcher, Server, Server], Awaitable[None]]) -> None:
+    """Run `work` between an open server and an inner one; the inner one must never be touched."""
+
+    async def play() -> None:
+        async with serving(handle, OUTER) as server, serving(secret, INNER) as inner:
+            fetcher = Fetcher(resolve=names(), is_open=outside)
+            try:
+                await work(fetcher, server, inner)
+            finally:
+                await fetcher.close()
+            assert inner.hits == 0
+
+    run(play())
+
+
+def answering(*pieces: bytes, pause: float = 0) -> Handler:
+    async def handle(_: str, writer: asyncio.StreamWriter) -> None:
+        for piece in pieces:
+            writer.write(piece)
+            await writer.drain()
+            await asyncio.sleep(pause)
+
+    return handle
+
+
+def outcome(handle: Handler, policy: FetchPolicy = ANY, path: str = "/x") -> str | Fetched:
+    """What fetching from a server that answers like this comes to: the body, or the key of the refusal."""
+    result: list[str | Fetched] = []
+
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        fetching = fetcher.fetch(f"http://files.example:{server.port}{path}", policy)
+        try:
+            result.append(await fetching)
+        except GatewayError as error:
+            assert error.code is Code.INVALID_REQUEST
+            result.append(error.message.key)
+
+    scenario(handle, work)
+    return result[0]
+
+
+@pytest.mark.parametrize(("url", "key"), TABLE, ids=[repr(url)[:60] for url, _ in TABLE])
+def test_a_hostile_address_is_refused_the_same_way_by_fetch_check_and_deliver(url: str, key: str) -> None:
+    async def work() -> None:
+        fetcher = Fetcher(resolve=names())
+        try:
+            assert await refused(fetcher.fetch(url, ANY)) == key
+            assert await refused(fetcher.check(url, ANY)) == key
+            assert await refused(fetcher.deliver(url, b"{}", {}, ANY)) == key
+        finally:
+            await fetcher.close()
+
+    run(work())
+
+
+def test_every_spelling_of_the_inner_server_misses_it() -> None:
+    spellings = ["127.0.0.1", "127.1", "2130706433", "0x7f000001", "0177.0.0.1", "[::ffff:127.0.0.1]", "①②⑦.0.0.1"]
+    spellings += ["localhost", "inner.example", "INNER.example.", "mixed.example", "127.0.0.1.", "[::ffff:7f00:1]"]
+
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        for spelling in spellings:
+            await refused(fetcher.fetch(f"http://{spelling}:{inner.port}/", ANY))
+            await refused(
+                fetcher.fetch(
+                    f"http://{spelling}:{inner.port}/", FetchPolicy(schemes=("http",), allowed_hosts=(spelling,))
+                )
+            )
+
+    scenario(answering(reply()), work)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_a_redirect_inside_is_refused_at_its_hop(status: int) -> None:
+    targets = [
+        "http://127.0.0.1:{port}/",
+        "//127.0.0.1:{port}/",
+        "http://inner.example:{port}/",
+        "http://[::ffff:127.0.0.1]:{port}/",
+    ]
+    targets += [
+        "http://2130706433:{port}/",
+        "file:///etc/passwd",
+        "http://u@files.example:{port}/",
+        "\\\\127.0.0.1:{port}\\x",
+    ]
+
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        for target in targets:
+            location = target.format(port=inner.port)
+            server.handle = answering(reply(status=f"{status} Moved", headers=f"Location: {location}\r\n"))
+            await refused(fetcher.fetch(f"http://files.example:{server.port}/", ANY))
+
+    scenario(answering(reply()), work)
+
+
+def test_a_name_that_answers_differently_the_second_time_is_asked_once_per_connection() -> None:
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        server.handle = answering(reply(b"first"))
+        got = await fetcher.fetch(f"http://rebinding.example:{server.port}/", ANY)
+        assert got.data == b"first"
+        assert await refused(fetcher.fetch(f"http://rebinding.example:{inner.port}/", ANY)) == "fetch_failed"
+
+    scenario(answering(reply()), work)
+
+
+def test_a_relative_redirect_is_followed_and_the_cap_holds() -> None:
+    async def handle(path: str, writer: asyncio.StreamWriter) -> None:
+        hop = int(path.rpartition("/")[2])
+        writer.write(reply(b"end") if hop == 0 else reply(status="302 Found", headers=f"Location: /{hop - 1}\r\n"))
+        await writer.drain()
+
+    got = outcome(handle, path="/3")
+    assert isinstance(got, Fetched)
+    assert got.data == b"end"
+    assert outcome(handle, path="/4") == "fetch_redirects"
+    assert outcome(handle, FetchPolicy(schemes=("http",), max_redirects=0), path="/1") == "fetch_redirects"
+
+
+def test_the_list_of_hosts_holds_at_every_hop() -> None:
+    policy = FetchPolicy(schemes=("http",), allowed_hosts=("files.example",))
+
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        server.handle = answering(
+            reply(status="302 Found", headers=f"Location: http://rebinding.example:{server.port}/\r\n")
+        )
+        assert await refused(fetcher.fetch(f"http://files.example:{server.port}/", policy)) == "fetch_host"
+        assert server.hits == 1
+
+    scenario(answering(reply()), work)
+
+
+def test_https_only_refuses_a_redirect_to_http() -> None:
+    authority = trustme.CA()
+    theirs, ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.create_default_context()
+    authority.issue_cert("files.example").configure_cert(theirs)
+    authority.configure_trust(ours)
+
+    async def handle(path: str, writer: asyncio.StreamWriter) -> None:
+        down = reply(status="302 Found", headers="Location: http://files.example:9999/\r\n")
+        writer.write(down if path == "/down" else reply(b"over tls"))
+        await writer.drain()
+
+    async def work() -> None:
+        table = Names({"files.example": [[OUTER]], "other.example": [[OUTER]]})
+        fetcher = Fetcher(resolve=table, is_open=outside, tls_context=ours)
+        try:
+            async with serving(handle, OUTER, theirs) as server:
+                address = f"https://files.example:{server.port}"
+                assert (await fetcher.fetch(f"{address}/ok", FetchPolicy())).data == b"over tls"
+                assert await refused(fetcher.fetch(f"{address}/down", FetchPolicy())) == "fetch_scheme"
+                other = f"https://other.example:{server.port}/"
+                assert await refused(fetcher.fetch(other, FetchPolicy())) == "fetch_failed"
+        finally:
+            await fetcher.close()
+
+    run(work())
+
+
+TINY = FetchPolicy(schemes=("http",), max_bytes=1000, timeout=0.5)
+BODIES = {
+    "exact": ([reply(b"x" * 1000)], None),
+    "announced too large": ([reply(b"", length=1001)], "fetch_large"),
+    "unannounced too large": ([reply(b"x" * 1001, length=-1)], "fetch_large"),
+    "chunked too large": (
+        [reply(length=-1, headers="Transfer-Encoding: chunked\r\n") + b"400\r\n" + b"x" * 1024 + b"\r\n0\r\n\r\n"],
+        "fetch_large",
+    ),
+    "compressed": ([reply(gzip.compress(b"x" * 10**6), headers="Content-Encoding: gzip\r\n")], "fetch_failed"),
+    "cut": ([reply(b"x" * 10, length=500)], "fetch_failed"),
+    "error page": ([reply(b"x", status="404 Not Found")], "fetch_failed"),
+    "partial": ([reply(b"x", status="206 Partial Content")], "fetch_failed"),
+    "redirect to nowhere": ([reply(b"x", status="302 Found")], "fetch_failed"),
+    "not http": ([b"SSH-2.0-OpenSSH\r\n\r\n"], "fetch_failed"),
+    "huge header": ([b"HTTP/1.1 200 OK\r\nA: " + b"x" * 100_000 + b"\r\n\r\n"], "fetch_failed"),
+    "nothing": ([b""], "fetch_failed"),
+}
+
+
+@pytest.mark.parametrize("case", BODIES)
+def test_a_body_is_read_up_to_the_cap_whatever_its_headers_say(case: str) -> None:
+    pieces, key = BODIES[case]
+    got = outcome(answering(*pieces), TINY)
+    assert (got.data if isinstance(got, Fetched) else got) == (key or b"x" * 1000)
+
+
+def test_slow_bytes_end_at_the_total_time() -> None:
+    assert outcome(answering(reply(length=900), *[b"x"] * 100, pause=0.05), TINY) == "fetch_slow"
+
+
+def test_a_dead_port_reads_like_a_closed_address() -> None:
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        dead = await asyncio.start_server(lambda *_: None, OUTER, 0)
+        port = dead.sockets[0].getsockname()[1]
+        dead.close()
+        assert await refused(fetcher.fetch(f"http://files.example:{port}/", ANY)) == "fetch_failed"
+
+    scenario(answering(reply()), work)
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ("image/png", None),
+        ("IMAGE/PNG; q=1", None),
+        ("application/octet-stream", None),
+        ("", None),
+        ("text/html", "fetch_type"),
+    ],
+)
+def test_the_announced_type_must_be_accepted_or_unknown(sent: str, expected: str | None) -> None:
+    policy = FetchPolicy(schemes=("http",), accepted_types=("image/png",))
+    got = outcome(
+        answering(reply(b"x", headers=f"Content-Type: {sent}\r\n" if sent else "")), policy, "/a/f%C3%A9.png?k=1"
+    )
+    assert got == (expected or Fetched(data=b"x", content_type=sent, name="fé.png"))
+
+
+def test_a_request_carries_no_secret_and_asks_for_plain_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:9/")
+
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        server.handle = answering(reply(b"x", headers="Set-Cookie: a=b\r\n"))
+        for _ in range(2):
+            await fetcher.fetch(f"http://files.example:{server.port}/a#fragment", ANY)
+        assert server.hits == 2
+        for request in server.requests:
+            assert request.startswith("GET /a HTTP/1.1\r\n")
+            assert "Accept-Encoding: identity\r\n" in request
+            assert not any(name in request.lower() for name in ("cookie", "authorization", "referer", "proxy"))
+
+    scenario(answering(reply()), work)
+
+
+def test_a_webhook_is_delivered_once_and_its_answer_stays_unread() -> None:
+    async def work(fetcher: Fetcher, server: Server, inner: Server) -> None:
+        server.handle = answering(reply(status="302 Found", headers=f"Location: http://127.0.0.1:{inner.port}/\r\n"))
+        address = f"http://files.example:{server.port}/hook"
+        delivery = await fetcher.deliver(address, b'{"a":1}', {"X-Signature": "s"}, ANY)
+        assert delivery.status == 302
+        assert server.hits == 1
+        assert "POST /hook" in server.requests[0]
+        assert "X-Signature: s" in server.requests[0]
+        await fetcher.check(address, ANY)
+        assert server.hits == 1
+
+    scenario(answering(reply()), work)
+
+
+def test_more_fetches_than_slots_wait_within_their_own_time() -> None:
+    async def work() -> None:
+        async with serving(answering(reply(length=10), pause=30), OUTER) as server:
+            fetcher = Fetcher(resolve=names(), is_open=outside, concurrency=1)
+            policy = FetchPolicy(schemes=("http",), timeout=0.3)
+            try:
+                fetching = [fetcher.fetch(f"http://files.example:{server.port}/", policy) for _ in range(3)]
+                assert await asyncio.gather(*map(refused, fetching)) == ["fetch_slow"] * 3
+            finally:
+                await fetcher.close()
+            assert server.hits <= 2
+
+    run(work())
