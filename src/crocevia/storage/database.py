@@ -13,8 +13,9 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
@@ -116,6 +117,30 @@ def connect(path: Path, *, query_only: bool = False) -> sqlite3.Connection:
         connection.close()
         raise
     return connection
+
+
+@contextmanager
+def immediate(path: Path) -> Iterator[Transaction]:
+    """One transaction from another process than the server's (the command line): locks first, commits at the end.
+
+    Raises sqlite3.Error if the store cannot be opened, or stays locked for BUSY_SECONDS.
+    """
+    with closing(connect(path)) as connection:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield Transaction(connection)
+        except BaseException:
+            connection.execute("ROLLBACK")
+            raise
+        connection.execute("COMMIT")
+
+
+@contextmanager
+def snapshot(path: Path) -> Iterator[Transaction]:
+    """One reading transaction from another process. Raises sqlite3.Error if the store cannot be opened."""
+    with closing(connect(path, query_only=True)) as connection:
+        connection.execute("BEGIN")
+        yield Transaction(connection)
 
 
 class Database:

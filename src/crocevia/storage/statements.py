@@ -36,10 +36,11 @@ class Compiled:
             raise TypeError("a column of this statement has a Python default: pass its value instead")
         self.sql: str = compiled.string
         self._names: tuple[str, ...] = tuple(compiled.positiontup or ())
+        required = {name for name, bind in compiled.binds.items() if bind.required}
         self._fixed: dict[str, Any] = {
             name: value
             for name, value in compiled.construct_params(_check=False).items()
-            if name in self._names and name not in keys and not compiled.binds[name].required
+            if name in self._names and name not in keys and name not in required
         }
         processors: Mapping[str, Any] = compiled._bind_processors
         self._into: list[tuple[str, Callable[[Any], Any]]] = [
@@ -78,7 +79,7 @@ class Compiled:
 
 def _maker(names: list[str]) -> Callable[[Iterable[Any]], Row]:
     named: Any = namedtuple("Row", names, rename=True)  # type: ignore[misc]  # the fields are known only now
-    return named._make  # type: ignore[no-any-return]
+    return named._make
 
 
 def _picker(names: tuple[str, ...]) -> Callable[[Mapping[str, Any]], Sequence[Any]]:

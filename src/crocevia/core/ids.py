@@ -1,0 +1,29 @@
+"""Identifiers: a prefix that says what, and a lower-case ULID that sorts by birth."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from typing import Final
+
+_DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
+_ULID: Final = re.compile(r"[0-7][0-9a-hjkmnp-tv-z]{25}", re.IGNORECASE)
+
+
+def ulid() -> str:
+    """26 characters: 48 bits of milliseconds, then 80 random bits."""
+    number = (time.time_ns() // 1_000_000 << 80) | int.from_bytes(os.urandom(10), "big")
+    return "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def new_id(prefix: str) -> str:
+    """`new_id("usr")` is `usr_<ulid>`."""
+    return f"{prefix}_{ulid()}"
+
+
+def is_id(value: str, prefix: str) -> bool:
+    """Whether `value` is `<prefix>_<ulid>`; the ULID may be in either case."""
+    head, mark, tail = value.partition("_")
+    return head == prefix and mark == "_" and _ULID.fullmatch(tail) is not None
