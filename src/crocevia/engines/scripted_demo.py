@@ -32,12 +32,14 @@ def _short(text: str) -> str:
 
 
 def asked_for(text: str, tools: tuple[Tool, ...]) -> Tool | None:
-    """The tool named in `text` («call get_home_status»), else the first whose name's words are all in it."""
+    """The tool named in `text` («call get_home_status»), else the one with most words of its name in it."""
     lowered = text.casefold()
-    named = (tool for tool in tools if _names(tool.name.casefold(), lowered))
+    named = next((tool for tool in tools if _names(tool.name.casefold(), lowered)), None)
+    if named is not None:
+        return named
     said = words(text)
-    hinted = (tool for tool in tools if _telling_words(tool.name) <= said)
-    return next(named, None) or next(hinted, None)
+    best = max(tools, key=lambda tool: len(_telling_words(tool.name) & said), default=None)
+    return best if best is not None and _telling_words(best.name) & said else None
 
 
 def _names(name: str, text: str) -> bool:
