@@ -1,0 +1,60 @@
+"""HTTP on one connection: uvicorn's protocol, minus its patience with readers that have stopped reading."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from typing import Any, ClassVar
+
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+STALL_SECONDS = 120.0
+
+
+class Protocol(HttpToolsProtocol):
+    """Aborts the connection when its output has been stuck for `stall_seconds`.
+
+    The kernel alone would keep a stalled reader's socket, and what is queued for it, for as long as the peer
+    acknowledges; and closing politely waits for that queue.
+    """
+
+    stall_seconds: ClassVar[float] = STALL_SECONDS
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._stalled: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        if self._stalled is None:
+            self._stalled = self.loop.call_later(self.stall_seconds, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._forget_stall()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._forget_stall()
+        super().connection_lost(exc)
+
+    def _forget_stall(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket whose connections give up on a peer that is no longer there. Raises OSError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "TCP_USER_TIMEOUT"):  # Linux; inherited by every accepted connection
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(STALL_SECONDS * 1000))
+        listener.bind((host, port))
+        listener.listen(2048)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
+    return listener

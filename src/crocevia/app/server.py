@@ -1,0 +1,67 @@
+"""The process around the application: one socket, two signals, an end in time."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import socket
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import uvicorn
+
+from .protocol import Protocol
+
+_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+_BACKSTOP_SECONDS: Final = 3.0  # beyond the grace period, for answers to be flushed
+
+
+class Server(uvicorn.Server):
+    """Serves until the first signal, then lets `on_drain` end the streams; the second signal exits at once."""
+
+    def __init__(self, app: Any, on_drain: Callable[[], None], *, grace: float, protocol: type[Protocol] = Protocol):
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http=protocol,
+                ws="none",
+                lifespan="on",
+                access_log=False,
+                log_config=None,
+                server_header=False,
+                proxy_headers=False,
+                timeout_keep_alive=75,  # longer than the proxies that may stand in front
+                timeout_graceful_shutdown=int(grace + _BACKSTOP_SECONDS),
+            )
+        )
+        self._on_drain = on_drain
+
+    @contextmanager
+    def capture_signals(self) -> Generator[None, None, None]:
+        # uvicorn would raise the signal again after serving, and end the process before it is tidy.
+        loop = asyncio.get_running_loop()
+        try:
+            for number in _SIGNALS:
+                loop.add_signal_handler(number, self.stop)
+        except (NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
+            with super().capture_signals():
+                yield
+            return
+        try:
+            yield
+        finally:
+            for number in _SIGNALS:
+                loop.remove_signal_handler(number)
+
+    def stop(self) -> None:
+        """What a signal does: drain; the second time, leave."""
+        if self.should_exit:
+            self.force_exit = True
+            return
+        self._on_drain()
+        self.should_exit = True
+
+    async def run_on(self, listener: socket.socket) -> None:
+        """Serve on an already listening socket."""
+        await self.serve(sockets=[listener])

@@ -1,0 +1,66 @@
+"""The site: exact paths to plain ASGI applications, and a health page. Everything else is a JSON 404."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+from typing import Any, Final, TypeAlias
+
+from crocevia.core import json
+from crocevia.core.errors import Code, Message
+from crocevia.core.texts import render
+
+Scope: TypeAlias = MutableMapping[str, Any]
+Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+_READS: Final = frozenset({"GET", "HEAD"})
+
+
+async def dispatch(routes: Mapping[str, Application], scope: Scope, receive: Receive, send: Send) -> None:
+    """Hand an HTTP request to the application of its path; other kinds of connection are refused."""
+    if scope["type"] == "http":
+        await routes.get(scope["path"], missing)(scope, receive, send)
+    elif scope["type"] == "websocket":
+        await send({"type": "websocket.close", "code": 1008})
+
+
+async def missing(scope: Scope, receive: Receive, send: Send) -> None:
+    """An address that nobody has."""
+    await answer(send, 404, _failure(Code.NOT_FOUND))
+
+
+def health(ready: Callable[[], bool]) -> Application:
+    """`/up`: 200 while calls are admitted, else 503."""
+
+    async def up(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in _READS:
+            await answer(send, 405, _failure(Code.METHOD_NOT_ALLOWED, allowed="GET"), (b"allow", b"GET, HEAD"))
+        elif ready():
+            await answer(send, 200, {"status": "ok"})
+        else:
+            await answer(send, 503, {"status": "unavailable"}, (b"retry-after", b"1"))
+
+    return up
+
+
+async def answer(send: Send, status: int, content: object, *headers: tuple[bytes, bytes]) -> None:
+    """One JSON answer."""
+    body = json.encode(content)
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", b"application/json"),
+                (b"content-length", b"%d" % len(body)),
+                (b"cache-control", b"no-store"),
+                *headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+
+
+def _failure(code: Code, **args: str | int | float) -> dict[str, dict[str, str]]:
+    return {"error": {"code": code.value, "message": render(Message(code.value, args), "en")}}

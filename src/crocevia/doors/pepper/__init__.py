@@ -1,0 +1,6 @@
+"""Pepper Agent API v1: the brain, not the hands. Its Italian words live in `wire.py` and `errors.py` only."""
+
+from .agent import AgentEndpoint
+from .errors import refuse
+
+__all__ = ["AgentEndpoint", "refuse"]

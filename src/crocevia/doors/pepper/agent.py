@@ -1,0 +1,123 @@
+"""`POST /agent`: one call to one model, as a plain ASGI application."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.events import StopReason
+from crocevia.runtime.gateway import Call, Cut, Gateway
+
+from . import decode, encode, wire
+from .body import ClientGone, Receive, read_body
+from .errors import Send, expected, refuse, reply
+from .stream import EventStream
+
+Scope: TypeAlias = MutableMapping[str, Any]
+
+PING_SECONDS: Final = 15.0
+
+
+class _Head(NamedTuple):
+    key: bytes
+    project: str
+    length: int | None
+
+
+class AgentEndpoint:
+    """The agent call. ping_seconds: of silence, after which a comment keeps the connection alive."""
+
+    def __init__(self, gateway: Gateway, *, ping_seconds: float = PING_SECONDS) -> None:
+        self._gateway = gateway
+        self._ping_seconds = ping_seconds
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refusals come in the order of the specification: method, key, size, JSON, project, mode, content, limits."""
+        try:
+            call = await self._open(scope, receive)
+        except ClientGone:
+            return
+        except Exception as error:
+            known = expected(error)
+            await refuse(send, known, close=known.code is Code.TOO_LARGE)
+            return
+        watcher = asyncio.create_task(_watch(receive, call))
+        try:
+            answer = self._stream if call.request.stream else _whole
+            await answer(call, send)
+        finally:
+            watcher.cancel()
+
+    async def _open(self, scope: Scope, receive: Receive) -> Call:
+        if scope["method"] != "POST":
+            raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed="POST"))
+        head = _head(scope["headers"])
+        if not head.key:
+            raise GatewayError(Code.UNAUTHENTICATED)
+        body = await read_body(receive, wire.MAX_BODY, head.length)
+        request = decode.read(body)
+        project = self._gateway.authenticate(head.project or request.project or "", head.key)
+        if project.mode != "agent":
+            raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
+        return self._gateway.open_call(project, decode.draft(request, project, len(body)))
+
+    async def _stream(self, call: Call, send: Send) -> None:
+        async with EventStream(send, self._ping_seconds) as stream:
+            try:
+                async with call:
+                    async for batch in call:
+                        if data := encode.events(batch):
+                            await stream.write(data)
+                        call.bytes_out = stream.sent
+                    _check_refusal(call)
+                    await stream.end(encode.done(call.fold.answer(), call.model))
+                    call.bytes_out = stream.sent
+            except Exception as error:
+                if stream.started:
+                    await stream.end(encode.failed(expected(error)))
+                else:
+                    await refuse(send, expected(error))
+
+
+async def _whole(call: Call, send: Send) -> None:
+    try:
+        async with call:
+            async for _ in call:
+                pass
+            _check_refusal(call)
+            call.bytes_out = await reply(send, 200, encode.whole(call.fold.answer(), call.model), [])
+    except Exception as error:
+        await refuse(send, expected(error))
+
+
+async def _watch(receive: Receive, call: Call) -> None:
+    """A client that hangs up is seen only by whoever is listening."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    call.interrupt(Cut.CLIENT_GONE)
+
+
+def _check_refusal(call: Call) -> None:
+    if call.fold.stop is StopReason.REFUSAL:
+        raise GatewayError(Code.REFUSED)
+
+
+def _head(headers: list[tuple[bytes, bytes]]) -> _Head:
+    key = project = length = b""
+    for name, value in headers:
+        if name == wire.KEY_HEADER:
+            key = value
+        elif name == wire.PROJECT_HEADER:
+            project = value
+        elif name == b"content-length":
+            length = value
+    return _Head(key.strip(), _text(project), int(length) if length.isdigit() else None)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode().strip()
+    except UnicodeDecodeError:
+        return value.decode("latin-1").strip()

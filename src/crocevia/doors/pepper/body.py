@@ -1,0 +1,75 @@
+"""Read a request's body, never more of it than we would take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeAlias
+
+from crocevia.core.errors import Code, GatewayError, say
+
+Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+
+UPLOAD_SECONDS: Final = 900.0  # for the whole of a body that comes in pieces
+DISCARD_BYTES: Final = 40 * 1024 * 1024
+DISCARD_SECONDS: Final = 5.0
+
+
+class ClientGone(Exception):
+    """The caller hung up before the body was complete."""
+
+
+async def read_body(receive: Receive, limit: int, declared: int | None) -> bytes:
+    """The whole body. declared: its Content-Length, if any.
+
+    Raises GatewayError(TOO_LARGE) above `limit` bytes, after having read on for a while: a caller that is still
+    writing would see a reset instead of the answer. Raises ClientGone.
+    """
+    if declared is not None and declared > limit:
+        await _discard(receive, 0)
+        raise _too_large(limit)
+    message = await receive()
+    if message["type"] == "http.request" and not message.get("more_body"):
+        body: bytes = message.get("body", b"")
+        if len(body) <= limit:
+            return body
+        raise _too_large(limit)
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            return await _collect(receive, message, limit)
+    except TimeoutError:
+        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
+
+
+async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> bytes:
+    body = bytearray()
+    while message["type"] == "http.request":
+        body += message.get("body", b"")
+        if len(body) > limit:
+            size = len(body)
+            body.clear()
+            if message.get("more_body"):
+                await _discard(receive, size)
+            raise _too_large(limit)
+        if not message.get("more_body"):
+            return bytes(body)
+        message = await receive()
+    raise ClientGone
+
+
+async def _discard(receive: Receive, size: int) -> None:
+    try:
+        async with asyncio.timeout(DISCARD_SECONDS):
+            while size < DISCARD_BYTES:
+                message = await receive()
+                if message["type"] != "http.request":
+                    raise ClientGone
+                if not message.get("more_body"):
+                    return
+                size += len(message.get("body", b""))
+    except TimeoutError:
+        return
+
+
+def _too_large(limit: int) -> GatewayError:
+    return GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=f"{limit // 2**20} MB"))

@@ -1,0 +1,103 @@
+"""Every code as this door says it, and the answer that carries it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+import structlog
+
+from crocevia.core import json
+from crocevia.core.errors import Code, GatewayError
+from crocevia.core.texts import render
+
+from . import wire
+
+Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
+Headers: TypeAlias = list[tuple[bytes, bytes]]
+
+# The words are the closed set of the specification, plus `non_trovato` for addresses it does not know. Codes that
+# it has no row for take the nearest row, so that an app never meets a word that it cannot have been written for.
+TABLE: Final[Mapping[Code, tuple[int, str]]] = {
+    Code.INVALID_REQUEST: (400, "richiesta_non_valida"),
+    Code.UNSUPPORTED: (400, "richiesta_non_valida"),
+    Code.CONFLICT: (400, "richiesta_non_valida"),
+    Code.UNAUTHENTICATED: (401, "non_autorizzato"),
+    Code.FORBIDDEN: (401, "non_autorizzato"),
+    Code.AGENT_NOT_ENABLED: (403, "agente_non_abilitato"),
+    Code.DOCUMENTS_NOT_ENABLED: (403, "documenti_non_abilitati"),
+    Code.IMAGES_NOT_ENABLED: (403, "immagini_non_abilitate"),
+    Code.NOT_FOUND: (404, "non_trovato"),
+    Code.METHOD_NOT_ALLOWED: (405, "metodo_non_valido"),
+    Code.TOO_LARGE: (413, "richiesta_troppo_grande"),
+    Code.REFUSED: (422, "richiesta_rifiutata"),
+    Code.RATE_LIMITED: (429, "troppe_richieste"),
+    Code.CONCURRENCY_LIMITED: (429, "troppe_richieste"),
+    Code.BUDGET_EXHAUSTED: (429, "budget_esaurito"),
+    Code.UPSTREAM_FAILED: (502, "errore_ai"),
+    Code.UPSTREAM_OVERLOADED: (502, "errore_ai"),
+    Code.UPSTREAM_TIMEOUT: (502, "errore_ai"),
+    Code.UPSTREAM_REJECTED: (502, "errore_ai"),
+    Code.MODEL_UNPRICED: (503, "servizio_non_disponibile"),
+    Code.UNAVAILABLE: (503, "servizio_non_disponibile"),
+    Code.DRAINING: (503, "servizio_non_disponibile"),
+    Code.INTERNAL: (503, "servizio_non_disponibile"),
+}
+
+_ALWAYS_SAYS_WHEN: Final = frozenset({429, 503})
+_log: Final = structlog.get_logger("crocevia.pepper")
+
+
+def failure(error: GatewayError) -> wire.Failure:
+    """Code and sentence, without the status."""
+    return wire.Failure(TABLE[error.code][1], render(error.message, "it"))
+
+
+def expected(error: Exception) -> GatewayError:
+    """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
+    if isinstance(error, GatewayError):
+        return error
+    _log.error("request failed", error=type(error).__name__, at=_place(error))
+    return GatewayError(Code.INTERNAL)
+
+
+async def refuse(send: Send, error: GatewayError, *, close: bool = False) -> int:
+    """Answer with the error as JSON; the bytes sent. close: do not keep the connection."""
+    status = TABLE[error.code][0]
+    headers: Headers = []
+    if error.retry_after is not None or status in _ALWAYS_SAYS_WHEN:
+        headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
+    if error.code is Code.METHOD_NOT_ALLOWED:
+        headers.append((b"allow", str(error.message.args["allowed"]).encode()))
+    if close:
+        headers.append((b"connection", b"close"))
+    return await reply(send, status, json.encode({"error": failure(error)}), headers)
+
+
+async def reply(send: Send, status: int, body: bytes, headers: Headers) -> int:
+    """One JSON answer; the bytes sent."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", wire.JSON),
+                (b"content-length", b"%d" % len(body)),
+                (b"cache-control", b"no-store"),
+                *headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+    return len(body)
+
+
+def _place(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "?"
+    module = trace.tb_frame.f_globals.get("__name__", "?")
+    return f"{module}:{trace.tb_lineno}" if module in sys.modules else "?"

@@ -1,0 +1,50 @@
+"""How many calls the last hour saw."""
+
+from __future__ import annotations
+
+import math
+from collections import deque
+
+HOUR = 3600
+
+
+class RollingHour:
+    """Counts admissions in one bucket per second: at most 3601 of them, however many calls.
+
+    A bucket is kept until its youngest call is an hour old, so no hour ever sees more than the limit.
+    `now` is in seconds on any clock; a clock that steps back is taken to stand still.
+    """
+
+    __slots__ = ("_buckets", "_now", "total")
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._buckets: deque[tuple[int, int]] = deque()
+        self._now = -math.inf
+
+    def add(self, now: float, count: int = 1) -> None:
+        """Remember `count` admissions at `now`. Times must not decrease."""
+        self._forget(now)
+        second = math.floor(self._now)
+        self.total += count
+        if self._buckets and self._buckets[-1][0] == second:
+            count += self._buckets.pop()[1]
+        self._buckets.append((second, count))
+
+    def wait(self, limit: int, now: float) -> int:
+        """Whole seconds until one more admission keeps to `limit`; 0 means now."""
+        self._forget(now)
+        surplus = self.total - limit + 1
+        if surplus <= 0:
+            return 0
+        for second, count in self._buckets:
+            surplus -= count
+            if surplus <= 0:
+                return max(1, math.ceil(second + 1 + HOUR - self._now))
+        return HOUR  # a limit of zero: no wait helps
+
+    def _forget(self, now: float) -> None:
+        self._now = max(self._now, now)
+        horizon = self._now - HOUR - 1
+        while self._buckets and self._buckets[0][0] <= horizon:
+            self.total -= self._buckets.popleft()[1]

@@ -1,0 +1,1 @@
+"""Drive calls and turns: models, tools, teams, approvals, recovery."""

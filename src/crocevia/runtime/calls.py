@@ -1,0 +1,207 @@
+"""A call under way: drives the engine's stream, may be cut from outside, and ends exactly once on every path."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from enum import Enum, auto
+from types import TracebackType
+from typing import Final
+
+import msgspec
+
+from crocevia.core.answers import AnswerFold
+from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.catalogue import ModelSpec
+from crocevia.core.errors import Code, GatewayError
+from crocevia.core.events import ModelEvent, StopReason
+from crocevia.core.usage import Usage
+from crocevia.policy.admission import Permit
+from crocevia.storage.records import EndedBy, SettledCall
+
+from .estimates import known_usage
+
+
+class Cut(Enum):
+    """Why a call was ended from outside."""
+
+    CLIENT_GONE = auto()
+    TIMED_OUT = auto()
+    DRAINED = auto()
+
+
+class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds. `progress`: without anything from the provider; `overall`: for the whole call."""
+
+    progress: float = 600.0
+    overall: float = 900.0
+
+
+DEFAULT_LIMITS: Final = CallLimits()
+
+# What the record says, and what the caller is told (None: nobody is there).
+_CUTS: Final[dict[Cut, tuple[str, EndedBy, Code | None]]] = {
+    Cut.CLIENT_GONE: ("cancelled", "client", None),
+    Cut.TIMED_OUT: (Code.UPSTREAM_TIMEOUT.value, "gateway", Code.UPSTREAM_TIMEOUT),
+    Cut.DRAINED: (Code.DRAINING.value, "gateway", Code.DRAINING),
+}
+_PROVIDER_FAULTS: Final = frozenset(
+    {
+        Code.REFUSED,
+        Code.UPSTREAM_FAILED,
+        Code.UPSTREAM_OVERLOADED,
+        Code.UPSTREAM_TIMEOUT,
+        Code.UPSTREAM_REJECTED,
+    }
+)
+
+
+class Call:
+    """One request to one model. Use it as `async with call: async for batch in call: …`, in one task.
+
+    model: who answers. fold: everything heard so far. bytes_out: kept by the door, for the record.
+    Leaving the block closes the upstream and writes the record. A cut raises its GatewayError there, except when
+    the client is gone: then the block just ends, with `cut` set.
+    """
+
+    def __init__(
+        self,
+        call_id: str,
+        model: ModelSpec,
+        engine: Engine,
+        request: ModelRequest,
+        *,
+        permit: Permit,
+        limits: CallLimits,
+        on_end: Callable[[Call, SettledCall], None],
+    ) -> None:
+        self.id = call_id
+        self.model = model
+        self.request = request
+        self.fold = AnswerFold()
+        self.bytes_out = 0
+        self.cut: Cut | None = None
+        self._permit = permit
+        self._limits = limits
+        self._on_end = on_end
+        self._loop = asyncio.get_running_loop()
+        self._opened = self._progress = self._loop.time()
+        self._first: float | None = None
+        self._over = False
+        self._stream = engine.call(request, deadline=self._opened + limits.overall)
+        self._task: asyncio.Task[object] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+
+    def interrupt(self, why: Cut) -> None:
+        """End the call now, wherever its task is waiting. The first reason stands; afterwards this does nothing."""
+        if self.cut is None and self._task is not None:
+            self.cut = why
+            self._task.cancel()
+
+    async def __aenter__(self) -> Call:
+        self._task = asyncio.current_task()
+        self._watch()
+        return self
+
+    def __aiter__(self) -> Call:
+        return self
+
+    async def __anext__(self) -> list[ModelEvent]:
+        try:
+            batch = await self._stream.__anext__()
+        except StopAsyncIteration:
+            self._over = True
+            if self.fold.stop is None:
+                raise GatewayError(Code.UPSTREAM_FAILED) from None
+            # Before the caller hears the end: its next call must find the slot free.
+            self._permit.release()
+            raise
+        self._progress = self._loop.time()
+        if self._first is None:
+            self._first = self._progress
+        add = self.fold.add
+        for event in batch:
+            add(event)
+        return batch
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool:
+        task, self._task = self._task, None
+        assert task is not None
+        if self._timer is not None:
+            self._timer.cancel()
+        self._permit.release()
+        self._on_end(self, self._settled(error))
+        await self._close_stream()
+        if self.cut is None:
+            return False
+        task.uncancel()
+        if not isinstance(error, asyncio.CancelledError) or task.cancelling():
+            return False  # something else went wrong as well, or the task itself is being cancelled: that counts
+        code = _CUTS[self.cut][2]
+        if code is None:
+            return True
+        raise GatewayError(code) from None
+
+    async def _close_stream(self) -> None:
+        """Close the upstream, whatever happens to this task meanwhile."""
+        if self._over:
+            return
+        closing = asyncio.ensure_future(self._stream.aclose())
+        try:
+            await asyncio.shield(closing)
+        except asyncio.CancelledError:
+            if not closing.done():
+                closing.add_done_callback(_forget)
+            raise
+        except Exception:  # how an upstream that nobody wants any more ends is nobody's business
+            return
+
+    def _watch(self) -> None:
+        """One timer for both limits, moved only when it rings: one per batch would cost as much as the batch."""
+        due = min(self._progress + self._limits.progress, self._opened + self._limits.overall)
+        if self._loop.time() >= due:
+            self.interrupt(Cut.TIMED_OUT)
+        else:
+            self._timer = self._loop.call_at(due, self._watch)
+
+    def _settled(self, error: BaseException | None) -> SettledCall:
+        outcome, ended_by = self._ending(error)
+        now = self._loop.time()
+        return SettledCall(
+            id=self.id,
+            settled_at=time.time(),
+            outcome=outcome,
+            ended_by=ended_by,
+            usage=self._usage(),
+            first_byte_seconds=None if self._first is None else self._first - self._opened,
+            stream_seconds=None if self._first is None else now - self._first,
+            bytes_out=self.bytes_out,
+            partial=self.fold.stop is None,
+        )
+
+    def _ending(self, error: BaseException | None) -> tuple[str, EndedBy]:
+        if self.fold.stop is StopReason.REFUSAL:
+            return Code.REFUSED.value, "model"
+        if self.fold.stop is not None and (error is None or self.cut is not None):
+            return "ok", "model"
+        if self.cut is not None:
+            return _CUTS[self.cut][:2]
+        if isinstance(error, GatewayError):
+            return error.code.value, "model" if error.code in _PROVIDER_FAULTS else "gateway"
+        if isinstance(error, asyncio.CancelledError):
+            return Code.DRAINING.value, "gateway"
+        return Code.INTERNAL.value, "gateway"
+
+    def _usage(self) -> Usage:
+        # A provider that failed before its first word has most likely billed nothing; one that was cut may have.
+        if self.fold.stop is None and (self._first is not None or self.cut is not None):
+            return known_usage(self.request, self.fold.answer())
+        return self.fold.usage
+
+
+def _forget(closing: asyncio.Future[None]) -> None:
+    if not closing.cancelled():
+        closing.exception()

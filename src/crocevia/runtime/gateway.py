@@ -1,0 +1,176 @@
+"""What doors see of the runtime: who is asking, and calls."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Final, Protocol, TypeAlias
+
+import msgspec
+
+from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.catalogue import ModelSpec, ProjectSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.ids import new_id
+from crocevia.core.messages import Message, Tool
+from crocevia.policy.admission import Admission
+from crocevia.storage.records import OpenedCall, SettledCall
+
+from .calls import DEFAULT_LIMITS, Call, CallLimits, Cut
+
+__all__ = ["Call", "CallDraft", "CallLimits", "Cut", "Gateway", "ProjectSpec"]
+
+REASONING_TOKENS: Final = 16_000  # the least `max_tokens` of a model that reasons
+DRAIN_SECONDS: Final = 10.0
+
+EngineSource: TypeAlias = Callable[[str], Engine]
+"""The working engine of a name. Raises GatewayError(UNAVAILABLE) when there is none."""
+
+
+class View(Protocol):
+    """The part of `runtime.catalogue.Catalogue` that a call needs."""
+
+    @property
+    def models(self) -> dict[str, ModelSpec]: ...
+    @property
+    def revision(self) -> int: ...
+    def project_of(self, name: str, key: bytes) -> ProjectSpec | None: ...
+
+
+class Holder(Protocol):
+    """The catalogue of this moment."""
+
+    @property
+    def current(self) -> View: ...
+
+
+class Recorder(Protocol):
+    """Where records go; `put` never waits. failing: the store takes nothing at the moment."""
+
+    @property
+    def failing(self) -> bool: ...
+    def put(self, record: OpenedCall | SettledCall) -> None: ...
+
+
+class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
+    """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request."""
+
+    door: str
+    encode: str
+    messages: tuple[Message, ...]
+    system: str | None = None
+    tools: tuple[Tool, ...] = ()
+    max_tokens: int = 4096
+    stream: bool = True
+    session: str | None = None
+    bytes_in: int = 0
+
+
+class Gateway:
+    """Admits calls. One per server; belongs to one event loop."""
+
+    def __init__(
+        self,
+        catalogue: Holder,
+        engines: EngineSource,
+        records: Recorder,
+        *,
+        limits: CallLimits = DEFAULT_LIMITS,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.admission = Admission()
+        self.draining = False
+        self._catalogue = catalogue
+        self._engines = engines
+        self._records = records
+        self._limits = limits
+        self._clock = clock
+        self._calls: set[Call] = set()
+
+    @property
+    def active(self) -> int:
+        """Calls under way."""
+        return len(self._calls)
+
+    def authenticate(self, project: str, key: bytes) -> ProjectSpec:
+        """The project whose key this is. Raises GatewayError(UNAUTHENTICATED), the same for every reason."""
+        found = self._catalogue.current.project_of(project, key)
+        if found is None:
+            raise GatewayError(Code.UNAUTHENTICATED)
+        return found
+
+    def open_call(self, project: ProjectSpec, draft: CallDraft) -> Call:
+        """Admit a call and open its record; enter it at once, since it holds a slot from here on.
+
+        Raises GatewayError: DRAINING, UNAVAILABLE, RATE_LIMITED, CONCURRENCY_LIMITED.
+        """
+        if self.draining:
+            raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
+        if self._records.failing:
+            raise GatewayError(Code.UNAVAILABLE, retry_after=1)
+        catalogue = self._catalogue.current
+        model = catalogue.models.get(project.model)
+        if model is None:
+            raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=project.model))
+        engine = self._engines(model.engine)
+        request = compose(model, draft)
+        now = self._clock()
+        permit = self.admission.admit(
+            project.name, hourly=project.hourly_limit, concurrency=project.max_concurrency, now=now
+        )
+        call_id = new_id("call")
+        call = Call(call_id, model, engine, request, permit=permit, limits=self._limits, on_end=self._end)
+        self._calls.add(call)
+        self._records.put(
+            OpenedCall(
+                id=call_id,
+                started_at=now,
+                door=draft.door,
+                catalogue_revision=catalogue.revision,
+                encode=draft.encode,
+                project=project.name,
+                model=model.name,
+                engine=engine.name,
+                session_id=draft.session,
+                bytes_in=draft.bytes_in,
+            )
+        )
+        return call
+
+    def drain(self, grace: float = DRAIN_SECONDS) -> None:
+        """Admit nothing more; whatever still runs after `grace` seconds is cut. Idempotent."""
+        if not self.draining:
+            self.draining = True
+            asyncio.get_running_loop().call_later(grace, self.cut_all)
+
+    def cut_all(self) -> None:
+        """End every call now."""
+        for call in tuple(self._calls):
+            call.interrupt(Cut.DRAINED)
+
+    def _end(self, call: Call, settled: SettledCall) -> None:
+        self._calls.discard(call)
+        self._records.put(settled)
+
+
+def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:
+    """The request for `model`: its instructions and the caller's, and room to reason."""
+    return ModelRequest(
+        model=model.upstream,
+        messages=draft.messages,
+        system=_instructions(model, draft.system),
+        tools=draft.tools,
+        max_tokens=draft.max_tokens if model.reasoning == "off" else max(draft.max_tokens, REASONING_TOKENS),
+        stream=draft.stream,
+        reasoning=model.reasoning,
+        session=draft.session,
+    )
+
+
+def _instructions(model: ModelSpec, system: str | None) -> str | None:
+    if not system:
+        return model.instructions
+    if model.voice_in_apps and model.instructions:
+        return f"{model.instructions}\n\n{system}"
+    return system
