@@ -111,7 +111,7 @@ agents = Table(
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
     CheckConstraint("mode in ('primary', 'subagent')", name="mode"),
-    Index(None, "user_id", "name"),
+    Index(None, "user_id", "name", unique=True),
 )
 
 teams = Table(
@@ -124,7 +124,7 @@ teams = Table(
     Column("orchestrator_id", Text, ForeignKey("agents.id"), nullable=False, index=True),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
-    Index(None, "user_id", "name"),
+    Index(None, "user_id", "name", unique=True),
 )
 
 team_members = Table(

@@ -116,7 +116,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("id", name=op.f("pk_agents")),
     )
     with op.batch_alter_table("agents", schema=None) as batch_op:
-        batch_op.create_index(batch_op.f("ix_agents_user_id_name"), ["user_id", "name"], unique=False)
+        batch_op.create_index(batch_op.f("ix_agents_user_id_name"), ["user_id", "name"], unique=True)
 
     op.create_table(
         "api_keys",
@@ -179,7 +179,7 @@ def upgrade() -> None:
     )
     with op.batch_alter_table("teams", schema=None) as batch_op:
         batch_op.create_index(batch_op.f("ix_teams_orchestrator_id"), ["orchestrator_id"], unique=False)
-        batch_op.create_index(batch_op.f("ix_teams_user_id_name"), ["user_id", "name"], unique=False)
+        batch_op.create_index(batch_op.f("ix_teams_user_id_name"), ["user_id", "name"], unique=True)
 
     op.create_table(
         "team_members",

@@ -1,0 +1,102 @@
+"""Read a table that a person wrote into a struct, telling every problem at once and never a rejected value.
+
+Used for declarations (`crocevia apply`) and for settings. A problem names its place (`models[2].prices.input`)
+so that a misspelt limit is never silently «unlimited».
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from .errors import Code, GatewayError, Message, say
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+
+class Problem(msgspec.Struct, frozen=True):
+    """One thing that is wrong, and where."""
+
+    place: str
+    message: Message
+
+
+class Refused(GatewayError):
+    """Nothing was taken, for all of these reasons."""
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__(Code.INVALID_REQUEST, say("declaration_refused", count=len(self.problems)))
+
+
+def read(kind: type[S], table: Any, place: str, problems: list[Problem], *, strict: bool = True) -> S | None:
+    """The struct that `table` spells, or None after appending to `problems` what is wrong with it.
+
+    strict False: text may stand for numbers and truth values (the environment has only text).
+    """
+    if not isinstance(table, Mapping):
+        problems.append(Problem(place, say("field_type", expected="table")))
+        return None
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    before = len(problems)
+    problems.extend(Problem(join(place, str(name)), unknown(str(name), fields)) for name in table if name not in fields)
+    values: dict[str, Any] = {}
+    for name, field in fields.items():
+        if name in table:
+            values[field.name] = read_value(field.type, table[name], join(place, name), problems, strict=strict)
+        elif field.required:
+            problems.append(Problem(join(place, name), say("field_missing")))
+    return kind(**values) if len(problems) == before else None
+
+
+def read_value(expected: Any, value: Any, place: str, problems: list[Problem], *, strict: bool = True) -> Any:
+    """`value` as `expected`, or None after appending what is wrong."""
+    nested = struct_of(expected)
+    if nested is not None:
+        return read(nested, value, place, problems, strict=strict)
+    try:
+        return msgspec.convert(value, expected, strict=strict)
+    except (msgspec.ValidationError, RecursionError):
+        problems.append(Problem(place, _mismatch(expected)))
+        return None
+
+
+def struct_of(expected: Any) -> type[msgspec.Struct] | None:
+    """The struct of `Struct` or `Struct | None`, else None."""
+    for option in _options(expected):
+        if isinstance(option, type) and issubclass(option, msgspec.Struct):
+            return option
+    return None
+
+
+def join(place: str, name: str) -> str:
+    """`join("models[0]", "name")` is `models[0].name`."""
+    return f"{place}.{name}" if place else name
+
+
+def unknown(name: str, known: Iterable[str]) -> Message:
+    """«There is no such setting», with the nearest one that there is."""
+    near = difflib.get_close_matches(name, list(known), n=1)
+    return say("field_unknown_near", near=near[0]) if near else say("field_unknown")
+
+
+_PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false"}
+
+
+def _mismatch(expected: Any) -> Message:
+    kinds = []
+    for option in _options(expected):
+        if get_origin(option) is Literal:
+            return say("field_choice", choices=", ".join(map(str, get_args(option))))
+        kinds.append(_PLAIN.get(option) or ("list" if get_origin(option) in (list, tuple) else "table"))
+    return say("field_type", expected=" or ".join(dict.fromkeys(kinds)))
+
+
+def _options(expected: Any) -> tuple[Any, ...]:
+    if get_origin(expected) in (Union, UnionType):
+        return tuple(option for option in get_args(expected) if option is not NoneType)
+    return (expected,)

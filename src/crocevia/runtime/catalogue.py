@@ -1,0 +1,164 @@
+"""What is declared, in memory: one immutable value that the hot path reads, swapped whole when it changes."""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import os
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from typing import Final, TypeAlias
+
+import msgspec
+
+from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec
+from crocevia.core.errors import Code, GatewayError
+from crocevia.storage import declared, meta
+from crocevia.storage.database import Database, Transaction
+from crocevia.storage.home import Home, engine_keys, key_secret
+
+POLL_SECONDS: Final = 0.5  # a change is live, and a revoked key dead, within a second
+
+
+class ProjectKey(msgspec.Struct, frozen=True):
+    """Whose a key is. expires_at: Unix seconds, None for never."""
+
+    project: str
+    expires_at: float | None = None
+
+
+class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything declared at one revision. Never changed: a new one takes its place."""
+
+    revision: int
+    engines: dict[str, EngineSpec] = {}
+    models: dict[str, ModelSpec] = {}
+    projects: dict[str, ProjectSpec] = {}
+    recipes: dict[str, RecipeSpec] = {}
+    keys: dict[bytes, ProjectKey] = {}
+    secret: bytes = b""
+    engine_keys: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"Catalogue(revision={self.revision})"
+
+    def project_of(self, name: str, key: bytes, *, now: float | None = None) -> ProjectSpec | None:
+        """The project called `name`, if `key` is one of its keys and still valid."""
+        found = self.keys.get(digest(self.secret, key))
+        if found is None or found.project != name:
+            return None
+        if found.expires_at is not None and found.expires_at <= (time.time() if now is None else now):
+            return None
+        return self.projects.get(name)
+
+    def engine_key(self, name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+        """The secret of the engine `name`: from the environment where it says so, else the stored one."""
+        spec = self.engines[name]
+        return environment.get(spec.api_key_env) if spec.api_key_env is not None else self.engine_keys.get(name)
+
+
+Subscriber: TypeAlias = Callable[[Catalogue, Catalogue], None]
+"""Told (before, after), on the event loop, right after the swap."""
+
+
+def digest(secret: bytes, key: bytes) -> bytes:
+    """HMAC-SHA256: what is stored of a key. The secret lives in `keys/`, never in the database."""
+    return hmac.digest(secret, key, "sha256")
+
+
+def load(tx: Transaction, home: Home) -> Catalogue:
+    """Everything declared. Raises GatewayError(UNAVAILABLE) if a row or a key file cannot be read."""
+    try:
+        return Catalogue(
+            revision=meta.revision(tx),
+            engines=declared.load(tx, EngineSpec),
+            models=declared.load(tx, ModelSpec),
+            projects=declared.load(tx, ProjectSpec),
+            recipes=declared.load(tx, RecipeSpec),
+            keys={
+                bytes.fromhex(row.digest): ProjectKey(row.project, row.expires_at)
+                for row in declared.load_project_keys(tx)
+            },
+            secret=key_secret(home),
+            engine_keys=engine_keys(home),
+        )
+    except (msgspec.DecodeError, ValueError, OSError) as error:
+        raise GatewayError(Code.UNAVAILABLE) from error
+
+
+def changed_engines(before: Catalogue, after: Catalogue) -> set[str]:
+    """Names of engines that are new, gone, declared differently, or have another stored key."""
+    names = before.engines.keys() | after.engines.keys()
+    return {
+        name
+        for name in names
+        if before.engines.get(name) != after.engines.get(name)
+        or before.engine_keys.get(name) != after.engine_keys.get(name)
+    }
+
+
+class CatalogueHolder:
+    """The catalogue of this moment. Follows the store off the hot path; a change it cannot read changes nothing.
+
+    on_failure: told once when following fails, and again with None when it works again.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        home: Home,
+        *,
+        poll_seconds: float = POLL_SECONDS,
+        on_failure: Callable[[Exception | None], None] = lambda error: None,
+    ) -> None:
+        self.current = Catalogue(revision=-1)
+        self._database = database
+        self._home = home
+        self._poll_seconds = poll_seconds
+        self._on_failure = on_failure
+        self._failed = False
+        self._subscribers: list[Subscriber] = []
+        self._task: asyncio.Task[None] | None = None
+        self._reading = asyncio.Lock()
+
+    def subscribe(self, subscriber: Subscriber) -> None:
+        """Call `subscriber` after every swap. It must not raise."""
+        self._subscribers.append(subscriber)
+
+    async def start(self) -> None:
+        """Load, then follow. Raises GatewayError if the first load fails."""
+        await self.refresh()
+        self._task = asyncio.create_task(self._follow(), name="catalogue")
+
+    async def refresh(self) -> Catalogue:
+        """Take what the store holds now if its revision differs; what is current then."""
+        async with self._reading:
+            before = self.current
+            if await self._database.read(meta.revision) != before.revision:
+                self.current = await self._database.read(lambda tx: load(tx, self._home))
+                for subscriber in self._subscribers:
+                    subscriber(before, self.current)
+            return self.current
+
+    async def close(self) -> None:
+        """Stop following. Idempotent."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _follow(self) -> None:
+        while True:
+            await asyncio.sleep(self._poll_seconds)
+            try:
+                await self.refresh()
+            except Exception as error:  # whatever it is, the calls under way keep the catalogue they know
+                if not self._failed:
+                    self._on_failure(error)
+                self._failed = True
+                continue
+            if self._failed:
+                self._failed = False
+                self._on_failure(None)

@@ -1,0 +1,66 @@
+"""Rows of what is declared by name: engines, models, projects with their keys, recipes."""
+
+from __future__ import annotations
+
+from typing import Final, TypeVar
+
+import msgspec
+from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy.dialects.sqlite import insert
+from sqlalchemy.sql.base import Executable
+
+from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec
+
+from .database import Transaction
+from .schema import engines, models, project_keys, projects, recipes
+from .statements import Row
+
+Spec = TypeVar("Spec", EngineSpec, ModelSpec, ProjectSpec, RecipeSpec)
+
+_TABLES: Final = {EngineSpec: engines, ModelSpec: models, ProjectSpec: projects, RecipeSpec: recipes}
+_KEYS: Final = {kind: next(iter(table.primary_key.columns)) for kind, table in _TABLES.items()}
+_ALL: Final = {kind: select(table).order_by(_KEYS[kind]) for kind, table in _TABLES.items()}
+
+
+def _upsert(table: Table) -> Executable:
+    key = next(iter(table.primary_key.columns)).name
+    made = insert(table).values({name: bindparam(name) for name in (key, "spec", "created_at", "updated_at")})
+    changed = {"spec": made.excluded.spec, "updated_at": made.excluded.updated_at}
+    return made.on_conflict_do_update(index_elements=[key], set_=changed)
+
+
+_PUT: Final = {kind: _upsert(table) for kind, table in _TABLES.items()}
+
+_PROJECT_KEYS: Final = select(project_keys).order_by(project_keys.c.created_at, project_keys.c.digest)
+_ADD_KEY: Final = insert(project_keys).values(
+    {name: bindparam(name) for name in ("digest", "project", "prefix", "created_at", "expires_at")}
+)
+_DROP_KEYS: Final = delete(project_keys).where(project_keys.c.project == bindparam("of"))
+
+
+def load(tx: Transaction, kind: type[Spec]) -> dict[str, Spec]:
+    """Every declared value of a kind, by name. Raises msgspec.ValidationError if a row was tampered with."""
+    return {row[0]: msgspec.json.decode(row.spec, type=kind) for row in tx.all(_ALL[kind])}
+
+
+def save(tx: Transaction, spec: Spec, now: float) -> None:
+    """Create or replace the value of this name."""
+    kind = type(spec)
+    key = _KEYS[kind].name
+    encoded = msgspec.json.encode(spec).decode()
+    tx.run(_PUT[kind], **{key: getattr(spec, key), "spec": encoded, "created_at": now, "updated_at": now})
+
+
+def load_project_keys(tx: Transaction) -> list[Row]:
+    """Rows of (digest, project, prefix, created_at, expires_at)."""
+    return tx.all(_PROJECT_KEYS)
+
+
+def add_project_key(tx: Transaction, digest: str, project: str, prefix: str, now: float) -> None:
+    """One more key for the project. Raises sqlite3.IntegrityError if the digest is known already."""
+    tx.run(_ADD_KEY, digest=digest, project=project, prefix=prefix, created_at=now, expires_at=None)
+
+
+def drop_project_keys(tx: Transaction, project: str) -> int:
+    """Revoke every key of the project."""
+    return tx.run(_DROP_KEYS, of=project)
