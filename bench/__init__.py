@@ -1,0 +1,1 @@
+"""The load tools: a mock upstream, a load generator, and what runs servers beside nginx and measures their CPU."""
