@@ -1,0 +1,1 @@
+"""What doors, the panel and the command line see of rows."""

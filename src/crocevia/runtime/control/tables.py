@@ -1,0 +1,8 @@
+"""The two kinds of settings, by the names of their tables: never mixed, each refused by the other's command."""
+
+from __future__ import annotations
+
+from typing import Final
+
+DECLARED_TABLES: Final = ("engines", "models", "projects", "recipes", "agents", "teams")
+SERVER_TABLES: Final = ("server", "log", "calls", "turns", "gateway")
