@@ -1,0 +1,42 @@
+"""Photos: measured from their header, passed on untouched where they fit, rewritten by a worker where not."""
+
+from __future__ import annotations
+
+from ..core.errors import Code, GatewayError, say
+from .headers import Header, read_header
+from .jobs import Job
+from .sniff import HEIF
+from .workers import Workers
+
+_MEMORY = 1 << 30
+_SECONDS = 10
+
+
+async def take_photo(
+    workers: Workers, data: bytes, media_type: str, *, max_pixels: int, max_side: int, upright: bool
+) -> tuple[str, bytes]:
+    """The (media type, bytes) to send for a photo of a sniffed type.
+
+    JPEG, PNG, GIF and WebP within `max_side` come back as they are, unless `upright` asks that an EXIF rotation be
+    applied. HEIC, HEIF and the rest are decoded, turned, shrunk to `max_side` and written without metadata, as JPEG
+    (PNG where there is transparency). Raises GatewayError(INVALID_REQUEST): damaged, or more than `max_pixels`.
+    """
+    header = measure(data, media_type, max_pixels)
+    fits = max(header.width, header.height) <= max_side
+    if media_type not in HEIF and fits and not (upright and header.orientation != 1):
+        return media_type, data
+    options = {"max_pixels": max_pixels, "max_side": max_side}
+    job = Job(operation="image_convert", options=options, memory=_MEMORY, seconds=_SECONDS)
+    written = await workers.run(job, data, bytes, max_output=4 * max_side * max_side + (1 << 16))
+    return ("image/png" if written.startswith(b"\x89PNG") else "image/jpeg"), written
+
+
+def measure(data: bytes, media_type: str, max_pixels: int) -> Header:
+    """The header of a photo, read without decoding it. Raises GatewayError(INVALID_REQUEST)."""
+    try:
+        header = read_header(data, media_type)
+    except ValueError:
+        raise GatewayError(Code.INVALID_REQUEST, say("image_damaged")) from None
+    if header.width * header.height > max_pixels:
+        raise GatewayError(Code.INVALID_REQUEST, say("image_pixels", limit=max_pixels))
+    return header

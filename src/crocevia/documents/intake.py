@@ -1,0 +1,373 @@
+"""The entry: what a caller attached -> parts of a message that the engine can take. The same for every door.
+
+Strategy: everything that can be refused from the request's text is refused before anything is fetched or decoded;
+then files are taken in side by side, and the first failure stops the others. Errors name the part by the caller's
+own path (`Source.param`) and say why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import re
+import unicodedata
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Literal
+from urllib.parse import unquote_to_bytes
+
+import msgspec
+
+from ..core.errors import Code, GatewayError, say
+from ..core.messages import FilePart, Part, TextPart
+from .fetch import Fetcher, FetchPolicy
+from .images import take_photo
+from .jobs import PdfContent
+from .pdf import check_pdf, read_pdf
+from .sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, normalised, settle
+from .text import cut, decode_text, fence, placeholder
+from .workers import Workers
+
+_MIB = 1024 * 1024
+_DECODE_STEP = 1 << 20  # characters of base64 at a time: the decoder holds the interpreter's lock
+_DATA_URL = re.compile(r"data:([^,]{0,200}?)(;base64)?,", re.IGNORECASE)
+
+Kind = Literal["document", "image"]
+
+
+class Source(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing that a caller attached.
+
+    param: where it stands in the request (`messages[0].content[1]`). data: base64, or url: an address or a data URL;
+    exactly one. kind: what the caller's form allows it to be; None means either. media_type: as declared, with
+    its charset if any.
+    """
+
+    param: str
+    data: str | None = None
+    url: str | None = None
+    kind: Kind | None = None
+    media_type: str | None = None
+    name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Source(param={self.param!r})"
+
+
+class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What the engine takes as it is: whole PDFs, pictures."""
+
+    documents: bool = False
+    images: bool = False
+
+
+class Limits(msgspec.Struct, frozen=True, kw_only=True):
+    """What one door accepts. Sizes in bytes after decoding; a policy of None means that this kind may not come by URL.
+
+    min_text_chars, max_rendered, page_pixels: see `pdf.read_pdf`. image_pixels: refused above; image_side: shrunk
+    above. upright: apply EXIF rotation to photos that would otherwise pass untouched.
+    """
+
+    max_count: int
+    max_urls: int
+    document_types: frozenset[str]
+    image_types: frozenset[str]
+    document_bytes: int
+    image_bytes: int
+    document_fetch: FetchPolicy | None
+    image_fetch: FetchPolicy | None
+    max_pages: int
+    max_chars: int
+    min_text_chars: int
+    max_rendered: int
+    page_pixels: int
+    image_pixels: int = 64_000_000
+    image_side: int = 8000
+    upright: bool = False
+
+
+PEPPER = Limits(
+    max_count=5,
+    max_urls=5,
+    document_types=frozenset({PDF}),
+    image_types=PHOTOS,
+    document_bytes=10 * _MIB,
+    image_bytes=5 * _MIB,
+    document_fetch=FetchPolicy(timeout=20.0),
+    image_fetch=FetchPolicy(timeout=20.0),
+    max_pages=600,
+    max_chars=2_000_000,
+    min_text_chars=200,
+    max_rendered=20,
+    page_pixels=2_000_000,
+)
+RESPONSES = Limits(
+    max_count=32,
+    max_urls=8,
+    document_types=TEXTS | {PDF},
+    image_types=IMAGES,
+    document_bytes=5 * _MIB,
+    image_bytes=10 * _MIB,
+    document_fetch=FetchPolicy(schemes=("http", "https")),
+    image_fetch=FetchPolicy(schemes=("http", "https")),
+    max_pages=600,
+    max_chars=60_000,
+    min_text_chars=200,
+    max_rendered=4,
+    page_pixels=4_000_000,
+    upright=True,
+)
+
+
+class Taken(msgspec.Struct, frozen=True, kw_only=True):
+    """One source, taken in. `media_type` and `kind` are what it really was: check permissions against them.
+
+    parts: what to send, in order; text that was extracted is already fenced. page_texts: the bare text of each page,
+    when it was read here (a source for locating citations). pages: None if it has none.
+    """
+
+    param: str
+    name: str
+    kind: Kind
+    media_type: str
+    parts: tuple[Part, ...]
+    pages: int | None = None
+    page_texts: tuple[str, ...] = ()
+
+
+class _Raw(msgspec.Struct, frozen=True, kw_only=True):
+    data: bytes
+    declared: str | None
+    name: str
+
+
+async def take(
+    sources: Sequence[Source], limits: Limits, engine: Capabilities, *, fetcher: Fetcher, workers: Workers
+) -> tuple[Taken, ...]:
+    """Every source as parts, in order.
+
+    Raises GatewayError: INVALID_REQUEST (which part, and why), UNSUPPORTED (the engine cannot see it), UNAVAILABLE
+    (too many files are being read).
+    """
+    if len(sources) > limits.max_count:
+        raise GatewayError(Code.INVALID_REQUEST, say("files_many", count=len(sources), limit=limits.max_count))
+    urls = sum(1 for source in sources if source.url and not _is_data_url(source.url))
+    if urls > limits.max_urls:
+        raise GatewayError(Code.INVALID_REQUEST, say("urls_many", count=urls, limit=limits.max_urls))
+    for source in sources:
+        if (source.data is None) == (source.url is None):
+            raise _at(source, _refused("source_one_of"))
+    tasks = [asyncio.create_task(_take(source, limits, engine, fetcher, workers)) for source in sources]
+    try:
+        return tuple(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _take(source: Source, limits: Limits, engine: Capabilities, fetcher: Fetcher, workers: Workers) -> Taken:
+    try:
+        raw = await _bring(source, limits, fetcher)
+        media_type = await asyncio.to_thread(settle, raw.data, raw.declared, raw.name, _types(source.kind, limits))
+        kind: Kind = "image" if media_type in IMAGES else "document"
+        limit = limits.image_bytes if kind == "image" else limits.document_bytes
+        if len(raw.data) > limit:
+            raise _refused("file_large", limit=limit)
+        if kind == "image":
+            return await _take_image(source, raw, media_type, limits, engine, workers)
+        if media_type == PDF:
+            return await _take_pdf(source, raw, limits, engine, workers)
+        return await _take_text(source, raw, media_type, limits)
+    except GatewayError as error:
+        raise _at(source, error) from None
+
+
+async def _bring(source: Source, limits: Limits, fetcher: Fetcher) -> _Raw:
+    most = _most_bytes(source.kind, limits)
+    if source.data is not None:
+        data = await _decoded(source.data, most)
+        return _Raw(data=data, declared=source.media_type, name=clean_name(source.name))
+    url = source.url or ""
+    if _is_data_url(url):
+        return await _inline(source, url, most)
+    policy = _policy(source, limits)
+    if policy is None:
+        raise _refused("urls_off")
+    fetched = await fetcher.fetch(url, msgspec.structs.replace(policy, max_bytes=most))
+    # The caller's label wins over the server's, which is about the transport; both are only hints.
+    declared = source.media_type or fetched.content_type or None
+    return _Raw(data=fetched.data, declared=declared, name=clean_name(source.name or fetched.name))
+
+
+async def _inline(source: Source, url: str, most: int) -> _Raw:
+    found = _DATA_URL.match(url)
+    if found is None:
+        raise _refused("fetch_malformed")
+    body = url[found.end() :]
+    if found[2]:
+        data = await _decoded(body, most)
+    else:
+        if len(body) > 3 * most:
+            raise _refused("file_large", limit=most)
+        data = unquote_to_bytes(body)
+    return _Raw(data=data, declared=source.media_type or found[1] or None, name=clean_name(source.name))
+
+
+async def _decoded(data: str, most: int) -> bytes:
+    if len(data) > 2 * most + 1024:  # generous with line breaks, firm with everything else
+        raise _refused("file_large", limit=most)
+    try:
+        decoded = await asyncio.to_thread(decode_base64, data)
+    except ValueError:
+        raise _refused("base64_malformed") from None
+    if not decoded:
+        raise _refused("file_empty")
+    if len(decoded) > most:
+        raise _refused("file_large", limit=most)
+    return decoded
+
+
+def decode_base64(text: str) -> bytes:
+    """Strict base64: the standard alphabet, padded, canonical; only blanks and line breaks are let through.
+
+    Raises ValueError.
+    """
+    packed = text.encode("ascii").translate(None, b" \t\r\n")
+    pieces = [
+        binascii.a2b_base64(packed[at : at + _DECODE_STEP], strict_mode=True)
+        for at in range(0, len(packed), _DECODE_STEP)
+    ]
+    if len(packed) % 4 or any(piece[-1:] == b"=" for piece in _steps(packed)[:-1]):
+        raise ValueError("padding inside")
+    if packed and base64.b64encode(binascii.a2b_base64(packed[-4:])) != packed[-4:]:
+        raise ValueError("not canonical")
+    return b"".join(pieces)
+
+
+def _steps(packed: bytes) -> list[bytes]:
+    """The last character of each piece that is decoded on its own."""
+    return [packed[at + _DECODE_STEP - 1 : at + _DECODE_STEP] for at in range(0, len(packed), _DECODE_STEP)]
+
+
+def clean_name(name: str | None) -> str:
+    """A file name without folders, controls, invisible or direction-changing characters, of at most 120 characters."""
+    shown = "".join(" " if unicodedata.category(sign)[0] in "CZ" else sign for sign in (name or "")[:1024])
+    last = PurePosixPath(shown.replace("\\", "/")).name
+    bare = " ".join(last.split()).lstrip(". ")
+    if len(bare) > 120:
+        suffix = PurePosixPath(bare).suffix[:12]
+        bare = bare[: 120 - len(suffix)] + suffix
+    return bare or "file"
+
+
+async def _take_image(
+    source: Source, raw: _Raw, media_type: str, limits: Limits, engine: Capabilities, workers: Workers
+) -> Taken:
+    if not engine.images:
+        raise GatewayError(Code.UNSUPPORTED, say("engine_no_images"))
+    sent, data = await take_photo(
+        workers,
+        raw.data,
+        media_type,
+        max_pixels=limits.image_pixels,
+        max_side=limits.image_side,
+        upright=limits.upright,
+    )
+    name = raw.name if sent == media_type else PurePosixPath(raw.name).stem + (".png" if "png" in sent else ".jpg")
+    part = FilePart(kind="image", media_type=sent, data=data, name=name)
+    return Taken(param=source.param, name=raw.name, kind="image", media_type=media_type, parts=(part,))
+
+
+async def _take_pdf(source: Source, raw: _Raw, limits: Limits, engine: Capabilities, workers: Workers) -> Taken:
+    if engine.documents:
+        content = await check_pdf(workers, raw.data, max_pages=limits.max_pages)
+        # Providers refuse protected files, also those that anybody may read: those are read here instead.
+        if not content.locked:
+            part = FilePart(kind="document", media_type=PDF, data=raw.data, name=raw.name)
+            return _pdf_taken(source, raw, content, (part,))
+    content = await read_pdf(
+        workers,
+        raw.data,
+        max_pages=limits.max_pages,
+        max_chars=limits.max_chars,
+        min_text_chars=limits.min_text_chars,
+        max_rendered=limits.max_rendered if engine.images else 0,
+        page_pixels=limits.page_pixels,
+    )
+    parts = _pdf_parts(content, raw.name)
+    if not parts:
+        raise GatewayError(Code.UNSUPPORTED, say("pdf_without_text"))
+    return _pdf_taken(source, raw, content, parts)
+
+
+def _pdf_taken(source: Source, raw: _Raw, content: PdfContent, parts: tuple[Part, ...]) -> Taken:
+    return Taken(
+        param=source.param,
+        name=raw.name,
+        kind="document",
+        media_type=PDF,
+        parts=parts,
+        pages=content.pages,
+        page_texts=tuple(page.text for page in content.read),
+    )
+
+
+def _pdf_parts(content: PdfContent, name: str) -> tuple[Part, ...]:
+    """One block of text, then the rendered pages in order; empty when there is nothing to see."""
+    images = [
+        FilePart(kind="image", media_type="image/jpeg", data=page.image, name=f"{name} page {number}.jpg")
+        for number, page in enumerate(content.read, 1)
+        if page.image is not None
+    ]
+    text = "\n\n".join(page.text for page in content.read if page.text.strip()).strip()
+    notes = [] if content.complete else [f"[cut after {len(text)} characters]"]
+    if content.unseen and (text or images):
+        notes.append(f"[{content.unseen} more pages hold no text and are not shown]")
+    if text:
+        return (TextPart(text=fence("\n".join([text, *notes]), name)), *images)
+    if images:
+        shown = " ".join(["PDF content rendered to images", *(note.strip("[]") for note in notes)])
+        return (TextPart(text=placeholder(shown, name)), *images)
+    return ()
+
+
+async def _take_text(source: Source, raw: _Raw, media_type: str, limits: Limits) -> Taken:
+    def block() -> str:
+        return fence(cut(decode_text(raw.data, raw.declared), limits.max_chars), raw.name)
+
+    part = TextPart(text=await asyncio.to_thread(block))
+    return Taken(param=source.param, name=raw.name, kind="document", media_type=media_type, parts=(part,))
+
+
+def _types(kind: Kind | None, limits: Limits) -> frozenset[str]:
+    if kind is None:
+        return limits.document_types | limits.image_types
+    return limits.image_types if kind == "image" else limits.document_types
+
+
+def _most_bytes(kind: Kind | None, limits: Limits) -> int:
+    if kind is None:
+        return max(limits.document_bytes, limits.image_bytes)
+    return limits.image_bytes if kind == "image" else limits.document_bytes
+
+
+def _policy(source: Source, limits: Limits) -> FetchPolicy | None:
+    is_image = source.kind == "image" or (source.kind is None and normalised(source.media_type) in PHOTOS | HEIF)
+    return limits.image_fetch if is_image else limits.document_fetch
+
+
+def _is_data_url(url: str) -> bool:
+    return url[:5].lower() == "data:"
+
+
+def _refused(key: str, **args: str | int | float) -> GatewayError:
+    return GatewayError(Code.INVALID_REQUEST, say(key, **args))
+
+
+def _at(source: Source, error: GatewayError) -> GatewayError:
+    if error.code is Code.UNAVAILABLE:
+        return error
+    message = say("part_refused", part=source.param, reason=error.message)
+    return GatewayError(error.code, message, param=source.param)

@@ -1,0 +1,123 @@
+"""Starts a worker per file, feeds it, and bounds it from outside: how many at once, how long, how much comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from typing import TypeVar
+
+import msgspec
+
+from ..core.errors import Code, GatewayError, say
+from .jobs import Job, Outcome
+
+T = TypeVar("T")
+
+_CHUNK = 1 << 16
+_XCPU = getattr(signal, "SIGXCPU", None)
+_ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}  # nothing of the server's own, above all no key
+
+
+class Workers:
+    """At most `processes` workers at once and `waiting` jobs behind them; one file per process."""
+
+    def __init__(self, *, processes: int | None = None, waiting: int = 512) -> None:
+        self._slots = asyncio.Semaphore(processes or max(2, min(8, os.cpu_count() or 2)))
+        self._waiting = waiting
+        self.pids: set[int] = set()
+
+    async def run(self, job: Job, data: bytes, result: type[T], *, max_output: int) -> T:
+        """What the job made of `data`, of at most `max_output` bytes.
+
+        Raises GatewayError: INVALID_REQUEST when the file is refused or its worker died over it, UNAVAILABLE when
+        too many files wait or no process can be started.
+        """
+        if self._waiting <= 0:
+            raise GatewayError(Code.UNAVAILABLE, say("files_busy"), retry_after=5)
+        self._waiting -= 1
+        try:
+            async with self._slots:
+                answer = await self._spend(job, data, max_output)
+        finally:
+            self._waiting += 1
+        return _decoded(answer, result)
+
+    async def _spend(self, job: Job, data: bytes, max_output: int) -> bytes:
+        process = await _start()
+        self.pids.add(process.pid)
+        try:
+            # CPU time is the limit that means something on a busy machine; the clock only catches a worker that hangs.
+            async with asyncio.timeout(5 + 4 * job.seconds):
+                feeding = asyncio.create_task(_feed(process, job, data))
+                try:
+                    answer = await _collect(process, max_output)
+                    status = await process.wait()
+                finally:
+                    feeding.cancel()
+        except TimeoutError:
+            raise _refused("file_slow") from None
+        finally:
+            if process.returncode is None:
+                process.kill()
+                await process.wait()
+            self.pids.discard(process.pid)
+        if _XCPU is not None and status == -_XCPU:
+            raise _refused("file_slow")
+        if status != 0:
+            raise _refused("file_broke")
+        return answer
+
+
+async def _start() -> asyncio.subprocess.Process:
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable,
+            *("-I", "-m", "crocevia.documents.worker"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=_ENVIRONMENT if sys.platform != "win32" else None,
+            start_new_session=True,
+        )
+    except OSError:
+        raise GatewayError(Code.UNAVAILABLE, say("files_busy"), retry_after=5) from None
+
+
+async def _feed(process: asyncio.subprocess.Process, job: Job, data: bytes) -> None:
+    assert process.stdin is not None
+    try:
+        process.stdin.write(msgspec.json.encode(job) + b"\n")
+        view = memoryview(data)
+        for at in range(0, len(view), _CHUNK):
+            process.stdin.write(view[at : at + _CHUNK])
+            await process.stdin.drain()
+        process.stdin.close()
+    except OSError:
+        pass  # it died: its exit status says so
+
+
+async def _collect(process: asyncio.subprocess.Process, max_output: int) -> bytes:
+    assert process.stdout is not None
+    answer = bytearray()
+    while chunk := await process.stdout.read(_CHUNK):
+        answer += chunk
+        if len(answer) > max_output:
+            raise _refused("file_heavy")
+    return bytes(answer)
+
+
+def _decoded(answer: bytes, result: type[T]) -> T:
+    # A worker that was taken over by its file can say anything: only these types come through.
+    try:
+        outcome = msgspec.msgpack.decode(answer, type=Outcome)
+        if outcome.refusal is None:
+            return msgspec.msgpack.decode(outcome.result, type=result)
+    except (msgspec.MsgspecError, RecursionError):
+        raise _refused("file_broke") from None
+    raise GatewayError(Code.INVALID_REQUEST, say(outcome.refusal, **outcome.numbers))
+
+
+def _refused(key: str) -> GatewayError:
+    return GatewayError(Code.INVALID_REQUEST, say(key))
