@@ -43,7 +43,7 @@ def load(tx: Transaction, kind: type[Spec]) -> dict[str, Spec]:
     return {row[0]: msgspec.json.decode(row.spec, type=kind) for row in tx.all(_ALL[kind])}
 
 
-def save(tx: Transaction, spec: Spec, now: float) -> None:
+def save(tx: Transaction, spec: EngineSpec | ModelSpec | ProjectSpec | RecipeSpec, now: float) -> None:
     """Create or replace the value of this name."""
     kind = type(spec)
     key = _KEYS[kind].name

@@ -52,6 +52,7 @@ def ensure(path: Path) -> None:
         return
     if version is not None and version > SCHEMA:
         raise GatewayError(Code.UNAVAILABLE, say("schema_newer", found=version, known=SCHEMA))
+    path.touch(mode=0o600)
     child = subprocess.run(  # noqa: S603  # our own interpreter and module
         [sys.executable, "-m", "crocevia.storage.migrate", str(path)], capture_output=True, text=True, check=False
     )

@@ -133,11 +133,17 @@ def load_teams(tx: Transaction, user_id: str) -> dict[str, TeamSpec]:
     }
 
 
+def find_team(tx: Transaction, user_id: str, name: str) -> str | None:
+    """The id of the user's team of this name."""
+    found: str | None = tx.scalar(_TEAM_ID, owner=user_id, called=name)
+    return found
+
+
 def save_team(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
     """Create the user's team of this name, or change it; its id. Raises KeyError if an agent is not there."""
     ids: dict[str, str] = {row.name: row.id for row in tx.all(_AGENT_IDS, owner=user_id)}
     leader = ids[spec.orchestrator]
-    team_id: str | None = tx.scalar(_TEAM_ID, owner=user_id, called=spec.name)
+    team_id = find_team(tx, user_id, spec.name)
     if team_id is None:
         team_id = new_id("team")
         tx.run(

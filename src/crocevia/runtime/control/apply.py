@@ -1,0 +1,236 @@
+"""Take a declaration, whole or not at all; give back the same format."""
+
+from __future__ import annotations
+
+import secrets as random
+import sqlite3
+import time
+from collections.abc import Callable
+from typing import Any, Final, Literal, TypeAlias
+
+import msgspec
+
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec
+from crocevia.core.declared import Problem, Refused
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.catalogue import digest
+from crocevia.storage import declared, meta, teams
+from crocevia.storage.database import Transaction, immediate, snapshot
+from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_keys
+
+from .checks import check_models, check_teams
+from .declarations import Declaration, Spec, name_of, place_of
+from .tables import DECLARED_TABLES
+
+CheckEngine: TypeAlias = Callable[[EngineSpec], None]
+"""Raises GatewayError if an engine could not be built from this (a script that cannot be played)."""
+
+_PREFIX: Final = 8  # characters of a key that are shown afterwards
+
+
+class Change(msgspec.Struct, frozen=True):
+    table: str
+    name: str
+    what: Literal["created", "updated", "unchanged"]
+
+
+class Applied(msgspec.Struct, frozen=True, kw_only=True):
+    """What happened. new_keys: keys generated for projects, shown now and never again."""
+
+    revision: int
+    changes: tuple[Change, ...]
+    new_keys: dict[str, str] = {}
+
+    def __repr__(self) -> str:
+        return f"Applied(revision={self.revision}, {len(self.changes)} changes)"
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """What is declared already. `user`: whose the agents and teams are. `owners`: key digest (hex) to project."""
+
+    user: str
+    engines: dict[str, EngineSpec]
+    models: dict[str, ModelSpec]
+    projects: dict[str, ProjectSpec]
+    recipes: dict[str, RecipeSpec]
+    agents: dict[str, AgentSpec]
+    teams: dict[str, TeamSpec]
+    owners: dict[str, str]
+
+
+def load_state(tx: Transaction) -> State:
+    """Raises GatewayError(CONFLICT) on a home without `init`."""
+    user = meta.get(tx, meta.OPERATOR)
+    if user is None:
+        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+    return State(
+        user=user,
+        engines=declared.load(tx, EngineSpec),
+        models=declared.load(tx, ModelSpec),
+        projects=declared.load(tx, ProjectSpec),
+        recipes=declared.load(tx, RecipeSpec),
+        agents=teams.load_agents(tx, user),
+        teams=teams.load_teams(tx, user),
+        owners={row.digest: row.project for row in declared.load_project_keys(tx)},
+    )
+
+
+def apply(home: Home, declaration: Declaration, *, check_engine: CheckEngine = lambda spec: None) -> Applied:
+    """Create or update everything that is declared, in one transaction.
+
+    Raises Refused with every problem and changes nothing; GatewayError(UNAVAILABLE) if the store cannot be written.
+    """
+    stored = engine_keys(home)
+    try:
+        with immediate(home.database) as tx:
+            return apply_in(tx, home, declaration, check_engine=check_engine)
+    except (sqlite3.Error, OSError) as error:
+        if engine_keys(home) != stored:
+            write_engine_keys(home, stored)
+        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
+
+
+def apply_in(
+    tx: Transaction, home: Home, declaration: Declaration, *, check_engine: CheckEngine = lambda spec: None
+) -> Applied:
+    """`apply` as a unit of work. Engines' keys reach their file last, when nothing but the commit can fail."""
+    state = load_state(tx)
+    secret = key_secret(home)
+    problems = _problems(declaration, state, secret, check_engine)
+    if problems:
+        raise Refused(problems)
+    now = time.time()
+    changes = [_save(tx, state, table, spec, now) for table in DECLARED_TABLES for spec in getattr(declaration, table)]
+    new_keys, rekeyed = _save_project_keys(tx, state, declaration, secret, now)
+    kept = engine_keys(home)
+    keys = _merged_keys(declaration, kept)
+    touched = rekeyed | {("engines", name) for name in kept.keys() | keys.keys() if kept.get(name) != keys.get(name)}
+    changes = [
+        Change(change.table, change.name, "updated")
+        if change.what == "unchanged" and (change.table, change.name) in touched
+        else change
+        for change in changes
+    ]
+    changed = any(change.what != "unchanged" for change in changes)
+    revision = meta.bump_revision(tx) if changed else meta.revision(tx)
+    if keys != kept:
+        write_engine_keys(home, keys)
+    return Applied(revision=revision, changes=tuple(changes), new_keys=new_keys)
+
+
+def export(home: Home) -> Declaration:
+    """Everything declared, without secrets. Raises GatewayError."""
+    try:
+        with snapshot(home.database) as tx:
+            return export_in(tx)
+    except sqlite3.Error as error:
+        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+
+
+def export_in(tx: Transaction) -> Declaration:
+    """`export` as a unit of work."""
+    state = load_state(tx)
+    values: dict[str, Any] = {table: tuple(getattr(state, table).values()) for table in DECLARED_TABLES}
+    return Declaration(**values)
+
+
+def _problems(declaration: Declaration, state: State, secret: bytes, check_engine: CheckEngine) -> list[Problem]:
+    engines = state.engines | {spec.name: spec for spec in declaration.engines}
+    models = state.models | {spec.name: spec for spec in declaration.models}
+    agents = state.agents | {spec.name: spec for spec in declaration.agents}
+    changed_engines = {spec.name for spec in declaration.engines}
+    # An engine that changes its kind may leave models of an earlier apply without what they need.
+    wanted = {spec.name for spec in declaration.models}
+    wanted |= {name for name, model in models.items() if model.engine in changed_engines}
+    problems = [problem for spec in declaration.engines for problem in _unbuildable(spec, check_engine)]
+    problems += check_models(models, engines, wanted)
+    for table in ("projects", "agents"):
+        for spec in getattr(declaration, table):
+            if spec.model is not None and spec.model not in models:
+                problems.append(Problem(f"{place_of(table, spec.name)}.model", say("name_unknown", kind="model")))
+    leaders = {spec.name for spec in declaration.agents}
+    touched = [team for team in state.teams.values() if team.orchestrator in leaders]
+    redeclared = {spec.name for spec in declaration.teams}
+    problems += check_teams([*declaration.teams, *(team for team in touched if team.name not in redeclared)], agents)
+    return problems + _fixed_voices(declaration, state) + _taken_keys(declaration, state, secret)
+
+
+def _unbuildable(spec: EngineSpec, check_engine: CheckEngine) -> list[Problem]:
+    try:
+        check_engine(spec)
+    except GatewayError as error:
+        return [Problem(place_of("engines", spec.name), error.message)]
+    return []
+
+
+def _fixed_voices(declaration: Declaration, state: State) -> list[Problem]:
+    """A model's voice cannot change under the apps that use it: their `system` would mean something else."""
+    projects = state.projects | {spec.name: spec for spec in declaration.projects}
+    in_use = {spec.model for name, spec in state.projects.items() if projects[name].model == spec.model}
+    return [
+        Problem(f"{place_of('models', spec.name)}.voice_in_apps", say("voice_fixed"))
+        for spec in declaration.models
+        if spec.name in in_use and spec.voice_in_apps != state.models[spec.name].voice_in_apps
+    ]
+
+
+def _taken_keys(declaration: Declaration, state: State, secret: bytes) -> list[Problem]:
+    owners = dict(state.owners)
+    problems = []
+    for name, key in declaration.secrets.get("projects", {}).items():
+        if owners.setdefault(_digest(secret, key), name) != name:
+            problems.append(Problem(f"{place_of('projects', name)}.key", say("key_taken")))
+    return problems
+
+
+def _save(tx: Transaction, state: State, table: str, spec: Spec, now: float) -> Change:
+    name = name_of(spec)
+    before = getattr(state, table).get(name)
+    if before == spec:
+        return Change(table, name, "unchanged")
+    if isinstance(spec, AgentSpec):
+        teams.save_agent(tx, state.user, spec, now)
+    elif isinstance(spec, TeamSpec):
+        teams.save_team(tx, state.user, spec, now)
+    else:
+        declared.save(tx, spec, now)
+    return Change(table, name, "created" if before is None else "updated")
+
+
+def _save_project_keys(
+    tx: Transaction, state: State, declaration: Declaration, secret: bytes, now: float
+) -> tuple[dict[str, str], set[tuple[str, str]]]:
+    """Keys generated for projects without one, and which projects have another key than before."""
+    generated: dict[str, str] = {}
+    rekeyed: set[tuple[str, str]] = set()
+    for project in declaration.projects:
+        key = declaration.secret("projects", project.name)
+        if key is None:
+            if project.name in state.owners.values():
+                continue
+            key = generated[project.name] = new_project_key()
+        hashed = _digest(secret, key)
+        if [known for known, owner in state.owners.items() if owner == project.name] == [hashed]:
+            continue
+        declared.drop_project_keys(tx, project.name)
+        declared.add_project_key(tx, hashed, project.name, key[:_PREFIX], now)
+        rekeyed.add(("projects", project.name))
+    return generated, rekeyed
+
+
+def new_project_key() -> str:
+    """A fresh key for a project: `pk_` and 256 random bits."""
+    return f"pk_{random.token_urlsafe(32)}"
+
+
+def _merged_keys(declaration: Declaration, kept: dict[str, str]) -> dict[str, str]:
+    """Engines' stored keys as they will be: a new one replaces, an absent one keeps, the environment supersedes."""
+    keys = kept | declaration.secrets.get("engines", {})
+    for spec in declaration.engines:
+        if spec.api_key_env is not None:
+            keys.pop(spec.name, None)
+    return keys
+
+
+def _digest(secret: bytes, key: str) -> str:
+    return digest(secret, key.encode()).hex()

@@ -1,0 +1,190 @@
+"""Whether declared values make sense: each by itself, and together with what is there already."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+from urllib.parse import urlsplit
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
+from crocevia.core.declared import Problem
+from crocevia.core.errors import Message, say
+
+Problems = list[Problem]
+
+NAME: Final = 255  # characters
+TEXT: Final = 1_000_000
+_LARGEST: Final = 1e12
+_POSITIVE: Final = frozenset(
+    {"hourly_limit", "max_concurrency", "context_window", "max_pages", "daily_budget_usd", "soft_threshold_usd"}
+)
+_LIMITS: Final = {"system_prompt": TEXT, "instructions": TEXT, "novelty": 2000, "base_url": 2000, "upstream": NAME}
+_HEADER_SAFE: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_SECRET: Final = re.compile(r"[!-~]{8,4096}")
+_SELF_CONTAINED: Final = ("llama", "scripted")
+
+
+def check_secret(secret: Any, place: str, problems: Problems) -> None:
+    """A key is at least 8 visible ASCII characters: it travels in a header."""
+    if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
+        problems.append(Problem(place, say("key_shape")))
+
+
+def check_value(table: str, spec: Any, place: str, problems: Problems) -> None:
+    """Bounds, formats and names of one declared value."""
+    for field in spec.__struct_fields__:
+        wrong = _check_field(field, getattr(spec, field))
+        if wrong is not None:
+            problems.append(Problem(f"{place}.{field}", wrong))
+    special = _SPECIAL.get(type(spec))
+    if special is not None:
+        special(spec, place, problems)
+    if not _survives(spec):
+        problems.append(Problem(place, say("value_unstorable")))
+
+
+def _check_field(field: str, value: Any) -> Message | None:
+    if isinstance(value, bool) or value is None:
+        return None
+    if isinstance(value, int | float):
+        return _check_number(field, value)
+    if isinstance(value, str):
+        return _check_text(field, value)
+    return None
+
+
+def _check_number(field: str, value: float) -> Message | None:
+    if not math.isfinite(value) or value > _LARGEST:
+        return say("number_between", least=0, most=int(_LARGEST))
+    if field in _POSITIVE:
+        return None if value > 0 else say("number_positive")
+    return None if value >= 0 else say("number_not_negative")
+
+
+def _check_text(field: str, value: str) -> Message | None:
+    if len(value) > _LIMITS.get(field, NAME):
+        return say("text_long", most=_LIMITS.get(field, NAME))
+    if field in ("instructions", "system_prompt", "upstream"):
+        return None
+    return _check_name(value)
+
+
+def _check_name(value: str) -> Message | None:
+    if not value or value != value.strip() or len(value) > _LIMITS["base_url"] or not value.isprintable():
+        return say("name_shape")
+    return None
+
+
+def _engine(spec: EngineSpec, place: str, problems: Problems) -> None:
+    if spec.base_url is not None and not _is_address(spec.base_url):
+        problems.append(Problem(f"{place}.base_url", say("address_shape")))
+    if spec.api_key_env is not None and not _VARIABLE.fullmatch(spec.api_key_env):
+        problems.append(Problem(f"{place}.api_key_env", say("variable_shape")))
+    if spec.script is not None and spec.kind != "scripted":
+        problems.append(Problem(f"{place}.script", say("script_elsewhere")))
+
+
+def _is_address(value: str) -> bool:
+    try:
+        parts = urlsplit(value)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0 and not parts.username
+    except ValueError:
+        return False
+
+
+def _model(spec: ModelSpec, place: str, problems: Problems) -> None:
+    if spec.reserve == spec.name:
+        problems.append(Problem(f"{place}.reserve", say("reserve_itself")))
+    if spec.prices is not None:
+        for field in Prices.__struct_fields__:
+            wrong = _check_field(field, getattr(spec.prices, field))
+            if wrong is not None:
+                problems.append(Problem(f"{place}.prices.{field}", wrong))
+
+
+def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:
+    if not _HEADER_SAFE.fullmatch(spec.name):
+        problems.append(Problem(f"{place}.name", say("name_header")))
+    if not _is_zone(spec.timezone):
+        problems.append(Problem(f"{place}.timezone", say("zone_unknown")))
+    soft, hard = spec.soft_threshold_usd, spec.daily_budget_usd
+    if soft is not None and hard is not None and soft > hard:
+        problems.append(Problem(f"{place}.soft_threshold_usd", say("soft_above_hard")))
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        ZoneInfo(name)
+    except (OSError, ValueError, LookupError):  # not found is a LookupError; a folder of zones an OSError
+        return False
+    return True
+
+
+def _agent(spec: AgentSpec, place: str, problems: Problems) -> None:
+    _names(spec.tools, f"{place}.tools", problems)
+    _names(spec.permissions, f"{place}.permissions", problems)
+
+
+def _team(spec: TeamSpec, place: str, problems: Problems) -> None:
+    _names((*spec.members, spec.orchestrator), f"{place}.members", problems)
+
+
+def _names(names: Iterable[str], place: str, problems: Problems) -> None:
+    names = list(names)
+    if any(len(name) > NAME or _check_name(name) for name in names):
+        problems.append(Problem(place, say("name_shape")))
+    if len(set(names)) < len(names):
+        problems.append(Problem(place, say("name_twice")))
+
+
+_SPECIAL: Final[dict[type, Callable[[Any, str, Problems], None]]] = {
+    EngineSpec: _engine,
+    ModelSpec: _model,
+    ProjectSpec: _project,
+    AgentSpec: _agent,
+    TeamSpec: _team,
+}
+
+
+def _survives(spec: Any) -> bool:
+    """Whether the value comes back from the store as it is (a date or a NaN inside a script would not)."""
+    try:
+        return bool(msgspec.json.decode(msgspec.json.encode(spec), type=type(spec)) == spec)
+    except (msgspec.MsgspecError, TypeError, ValueError, OverflowError, RecursionError):
+        return False
+
+
+def check_models(models: Mapping[str, ModelSpec], engines: Mapping[str, EngineSpec], wanted: set[str]) -> Problems:
+    """What the `wanted` models refer to. `models`, `engines`: as they will be."""
+    problems: Problems = []
+    for name in sorted(wanted):
+        model, place = models[name], f'models "{name}"'
+        engine = engines.get(model.engine)
+        if engine is None:
+            problems.append(Problem(f"{place}.engine", say("name_unknown", kind="engine")))
+        elif not model.upstream and engine.kind not in _SELF_CONTAINED:
+            problems.append(Problem(f"{place}.upstream", say("field_missing")))
+        if model.reserve is not None and model.reserve not in models:
+            problems.append(Problem(f"{place}.reserve", say("name_unknown", kind="model")))
+    return problems
+
+
+def check_teams(teams: Iterable[TeamSpec], agents: Mapping[str, AgentSpec]) -> Problems:
+    """What teams refer to. `agents`: as they will be."""
+    problems: Problems = []
+    for team in teams:
+        place = f'teams "{team.name}"'
+        leader = agents.get(team.orchestrator)
+        if leader is None:
+            problems.append(Problem(f"{place}.orchestrator", say("name_unknown", kind="agent")))
+        elif leader.mode != "primary":
+            problems.append(Problem(f"{place}.orchestrator", say("leader_not_primary")))
+        if any(member not in agents for member in team.members):
+            problems.append(Problem(f"{place}.members", say("name_unknown", kind="agent")))
+    return problems

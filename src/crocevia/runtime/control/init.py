@@ -1,0 +1,107 @@
+"""The first objects of a home, and every secret exactly once."""
+
+from __future__ import annotations
+
+import secrets
+import sqlite3
+import time
+from typing import Final
+
+import msgspec
+
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.catalogue import digest
+from crocevia.storage import meta, teams
+from crocevia.storage.database import Transaction, immediate, snapshot
+from crocevia.storage.home import Home, key_secret
+from crocevia.storage.migrate import current, ensure
+
+from .api_keys import mint
+from .apply import apply_in
+from .declarations import Declaration
+
+ENGINE: Final = "embedded"
+MODEL: Final = "Pepper mini"
+AGENT: Final = "main"
+TEAM: Final = "main"
+PROJECT: Final = "default"
+
+FIRST: Final = Declaration(
+    engines=(EngineSpec(name=ENGINE, kind="llama"),),
+    models=(ModelSpec(name=MODEL, engine=ENGINE, prices=Prices(input=0, output=0)),),
+    projects=(ProjectSpec(name=PROJECT, model=MODEL, mode="agent"),),
+    agents=(AgentSpec(name=AGENT, mode="primary", system_prompt="You are a helpful assistant."),),
+    teams=(TeamSpec(name=TEAM, orchestrator=AGENT),),
+)
+
+
+class Initialised(msgspec.Struct, frozen=True, kw_only=True):
+    """What `crocevia init --json` prints: ids, and secrets that nobody can see again."""
+
+    setup_url: str
+    operator_token: str
+    api_key: str
+    user_id: str
+    workspace_id: str
+    team_id: str
+    project: str
+    project_key: str
+
+    def __repr__(self) -> str:
+        return f"Initialised(user_id={self.user_id!r})"
+
+
+def is_initialised(home: Home) -> bool:
+    """Whether `init` has completed here. Raises GatewayError(UNAVAILABLE) if the store cannot be read."""
+    if current(home.database) is None:
+        return False
+    try:
+        with snapshot(home.database) as tx:
+            return meta.get(tx, meta.INITIALISED) is not None
+    except sqlite3.Error as error:
+        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+
+
+def init(home: Home, server_url: str) -> Initialised:
+    """Create the home, its database and its first objects; all of them or none.
+
+    Raises GatewayError: CONFLICT if it was done before (nothing changes), UNAVAILABLE if the folder or the store
+    cannot be written.
+    """
+    try:
+        home.create()
+        ensure(home.database)
+        with immediate(home.database) as tx:
+            return _init_in(tx, home, server_url)
+    except OSError as error:
+        raise GatewayError(Code.UNAVAILABLE, say("home_not_written", reason=error.strerror or "")) from error
+    except sqlite3.Error as error:
+        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
+
+
+def _init_in(tx: Transaction, home: Home, server_url: str) -> Initialised:
+    if meta.get(tx, meta.INITIALISED) is not None:
+        raise GatewayError(Code.CONFLICT, say("home_initialised"))
+    now = time.time()
+    user_id = teams.add_user(tx, "operator", "operator", now)
+    workspace_id = teams.add_workspace(tx, user_id, "default", now)
+    meta.put(tx, meta.OPERATOR, user_id)
+    applied = apply_in(tx, home, FIRST)
+    operator_token, setup_token = f"op_{secrets.token_urlsafe(32)}", secrets.token_urlsafe(32)
+    secret = key_secret(home)
+    meta.put(tx, meta.OPERATOR_TOKEN, digest(secret, operator_token.encode()).hex())
+    meta.put(tx, meta.SETUP_TOKEN, digest(secret, setup_token.encode()).hex())
+    meta.put(tx, meta.INITIALISED, repr(now))
+    team_id = teams.find_team(tx, user_id, TEAM)
+    assert team_id is not None
+    return Initialised(
+        setup_url=f"{server_url}/panel/setup?token={setup_token}",
+        operator_token=operator_token,
+        api_key=mint(tx, home, user_id, "init", now=now).token,
+        user_id=user_id,
+        workspace_id=workspace_id,
+        team_id=team_id,
+        project=PROJECT,
+        project_key=applied.new_keys[PROJECT],
+    )
