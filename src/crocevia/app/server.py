@@ -18,9 +18,19 @@ _BACKSTOP_SECONDS: Final = 3.0  # beyond the grace period, for answers to be flu
 
 
 class Server(uvicorn.Server):
-    """Serves until the first signal, then lets `on_drain` end the streams; the second signal exits at once."""
+    """Serves until the first signal, then lets `on_drain` end the streams within `grace` seconds; the second signal
+    exits at once. `on_ready` is called when connections are accepted.
+    """
 
-    def __init__(self, app: Any, on_drain: Callable[[], None], *, grace: float, protocol: type[Protocol] = Protocol):
+    def __init__(
+        self,
+        app: Any,
+        *,
+        on_ready: Callable[[], None],
+        on_drain: Callable[[], None],
+        grace: float,
+        protocol: type[Protocol] = Protocol,
+    ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
@@ -35,6 +45,7 @@ class Server(uvicorn.Server):
                 timeout_graceful_shutdown=int(grace + _BACKSTOP_SECONDS),
             )
         )
+        self._on_ready = on_ready
         self._on_drain = on_drain
 
     @contextmanager
@@ -62,6 +73,7 @@ class Server(uvicorn.Server):
         self._on_drain()
         self.should_exit = True
 
-    async def run_on(self, listener: socket.socket) -> None:
-        """Serve on an already listening socket."""
-        await self.serve(sockets=[listener])
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            self._on_ready()

@@ -62,5 +62,5 @@ async def answer(send: Send, status: int, content: object, *headers: tuple[bytes
     await send({"type": "http.response.body", "body": body})
 
 
-def _failure(code: Code, **args: str | int | float) -> dict[str, dict[str, str]]:
+def _failure(code: Code, **args: str | int | float | Message) -> dict[str, dict[str, str]]:
     return {"error": {"code": code.value, "message": render(Message(code.value, args), "en")}}

@@ -27,10 +27,11 @@ class _Head(NamedTuple):
 
 
 class AgentEndpoint:
-    """The agent call. ping_seconds: of silence, after which a comment keeps the connection alive."""
+    """The agent call. ping_seconds: of silence, after which a comment keeps the connection alive. max_body: bytes."""
 
-    def __init__(self, gateway: Gateway, *, ping_seconds: float = PING_SECONDS) -> None:
+    def __init__(self, gateway: Gateway, *, ping_seconds: float = PING_SECONDS, max_body: int = wire.MAX_BODY) -> None:
         self._gateway = gateway
+        self._max_body = max_body
         self._ping_seconds = ping_seconds
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -56,7 +57,7 @@ class AgentEndpoint:
         head = _head(scope["headers"])
         if not head.key:
             raise GatewayError(Code.UNAUTHENTICATED)
-        body = await read_body(receive, wire.MAX_BODY, head.length)
+        body = await read_body(receive, self._max_body, head.length)
         request = decode.read(body)
         project = self._gateway.authenticate(head.project or request.project or "", head.key)
         if project.mode != "agent":

@@ -6,8 +6,6 @@ import sys
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final, TypeAlias
 
-import structlog
-
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
@@ -46,7 +44,6 @@ TABLE: Final[Mapping[Code, tuple[int, str]]] = {
 }
 
 _ALWAYS_SAYS_WHEN: Final = frozenset({429, 503})
-_log: Final = structlog.get_logger("crocevia.pepper")
 
 
 def failure(error: GatewayError) -> wire.Failure:
@@ -58,7 +55,9 @@ def expected(error: Exception) -> GatewayError:
     """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
     if isinstance(error, GatewayError):
         return error
-    _log.error("request failed", error=type(error).__name__, at=_place(error))
+    import structlog  # a tenth of a second that most servers never need
+
+    structlog.get_logger("crocevia.pepper").error("request failed", error=type(error).__name__, at=_place(error))
     return GatewayError(Code.INTERNAL)
 
 

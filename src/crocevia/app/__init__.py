@@ -1,0 +1,74 @@
+"""Builds everything: the only place that knows all the names."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+from crocevia.config import Settings
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.storage.home import Home
+
+from .logs import configure
+from .protocol import listen
+from .server import Server
+from .service import App, open_service
+
+__all__ = ["create_app", "run"]
+
+
+def create_app(settings: Settings, home: Home, log: Any = None) -> App:
+    """The ASGI application of a home, for any server that speaks the lifespan protocol."""
+    return App(open_service(settings, home, log or configure(settings.log)))
+
+
+def run(settings: Settings, home: Home) -> int:
+    """Serve `home` until a signal; the exit status.
+
+    Raises GatewayError: UNAVAILABLE (the address is taken, the store is unusable), CONFLICT (served already).
+    """
+    if sys.platform == "win32":
+        return asyncio.run(_serve(settings, home))
+    import uvloop
+
+    return uvloop.run(_serve(settings, home))
+
+
+async def _serve(settings: Settings, home: Home) -> int:
+    log = configure(settings.log)
+    grace = settings.calls.drain_seconds
+    try:
+        listener = listen(settings.server.host, settings.server.port)
+    except OSError as error:
+        address = f"{settings.server.host}:{settings.server.port}"
+        raise GatewayError(Code.UNAVAILABLE, say("address_taken", address=address)) from error
+    app = create_app(settings, home, log)
+    server = Server(
+        app,
+        on_ready=lambda: _announce(app, listener.getsockname(), log),
+        on_drain=lambda: app.drain(grace),
+        grace=grace,
+    )
+    with listener:
+        try:
+            await server.serve(sockets=[listener])
+        except SystemExit:  # how uvicorn says that the application did not start
+            if app.failure is None:
+                raise
+            raise app.failure from None
+    return 0
+
+
+def _announce(app: App, address: tuple[Any, ...], log: Any) -> None:
+    assert app.service is not None
+    catalogue = app.service.catalogue.current
+    host = f"[{address[0]}]" if ":" in address[0] else address[0]
+    log.info(
+        "serving",
+        url=f"http://{host}:{address[1]}",
+        home=str(app.service.home.path),
+        projects=len(catalogue.projects),
+        models=len(catalogue.models),
+        engines=len(catalogue.engines),
+    )

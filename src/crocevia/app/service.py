@@ -1,0 +1,139 @@
+"""Everything a serving process holds, opened in order and closed in reverse; and the ASGI application over it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, Final
+
+import msgspec
+
+from crocevia.config import Settings
+from crocevia.doors.pepper import AgentEndpoint
+from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.gateway import CallLimits, Gateway
+from crocevia.runtime.records import CallRecords
+from crocevia.storage import migrate, records
+from crocevia.storage.database import Database
+from crocevia.storage.home import Home, serving
+
+from .engines import EnginePool
+from .site import Application, Receive, Scope, Send, dispatch, health
+
+HOUR: Final = 3600
+
+
+class Service(msgspec.Struct, frozen=True):
+    """A serving home: its gateway, and the applications by exact path."""
+
+    home: Home
+    database: Database
+    catalogue: CatalogueHolder
+    engines: EnginePool
+    gateway: Gateway
+    routes: dict[str, Application]
+
+
+@asynccontextmanager
+async def open_service(settings: Settings, home: Home, log: Any) -> AsyncIterator[Service]:
+    """Open a home for serving.
+
+    Raises GatewayError: CONFLICT if another process serves it, UNAVAILABLE if the store cannot be used.
+    """
+    home.create()
+    with serving(home):
+        migrate.ensure(home.database)
+        database = Database(home.database)
+        try:
+            async with _running(settings, home, database, log) as service:
+                yield service
+        finally:
+            left = await database.close()
+            if left:
+                log.error("records could not be written", count=left)
+
+
+@asynccontextmanager
+async def _running(settings: Settings, home: Home, database: Database, log: Any) -> AsyncIterator[Service]:
+    catalogue = CatalogueHolder(database, home, on_failure=_reporter(log))
+    engines = EnginePool(
+        catalogue,
+        home.models,
+        report=lambda name, error: log.warning("engine cannot be used", engine=name, error=_spoken(error)),
+    )
+    try:
+        await catalogue.start()
+        limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
+        gateway = Gateway(catalogue, engines.get, CallRecords(database), limits=limits)
+        await _remember(database, gateway, log)
+        engines.warm()
+        agent = AgentEndpoint(
+            gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
+        )
+        routes: dict[str, Application] = {
+            "/agent": agent,
+            "/agent.php": agent,
+            "/up": health(lambda: not gateway.draining and database.failing_since is None),
+        }
+        yield Service(home, database, catalogue, engines, gateway, routes)
+    finally:
+        await catalogue.close()
+        await engines.close()
+
+
+async def _remember(database: Database, gateway: Gateway, log: Any) -> None:
+    """Settle what an earlier process left open, and count the calls of its last hour."""
+    now = time.time()
+    interrupted = await database.write(lambda tx: records.settle_interrupted(tx, now))
+    if interrupted:
+        log.warning("calls of an earlier run were interrupted", count=interrupted)
+    for row in await database.read(lambda tx: records.call_counts(tx, now - HOUR - 1)):
+        gateway.admission.remember(row.project, float(row.second), row.calls)
+
+
+def _reporter(log: Any) -> Callable[[Exception | None], None]:
+    def report(error: Exception | None) -> None:
+        if error is None:
+            log.info("the catalogue is followed again")
+        else:
+            log.error("the catalogue cannot be read; the last one stays", error=_spoken(error))
+
+    return report
+
+
+def _spoken(error: Exception) -> str:
+    return str(error) if type(error).__module__.startswith("crocevia") else type(error).__name__
+
+
+class App:
+    """The ASGI application. It opens the service when the server starts it, and closes it when the server ends."""
+
+    def __init__(self, opening: AbstractAsyncContextManager[Service]) -> None:
+        self._opening = opening
+        self.service: Service | None = None
+        self.failure: Exception | None = None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await dispatch(self.service.routes if self.service else {}, scope, receive, send)
+
+    def drain(self, grace: float) -> None:
+        """Admit nothing more and let what runs come to an end, within `grace` seconds."""
+        if self.service is not None:
+            self.service.gateway.drain(grace)
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            self.service = await self._opening.__aenter__()
+        except Exception as error:
+            self.failure = error
+            await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
+            return
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self._opening.__aexit__(None, None, None)
+        await send({"type": "lifespan.shutdown.complete"})

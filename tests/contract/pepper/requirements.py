@@ -1,0 +1,102 @@
+"""What Pepper Agent API v1 asks of `/agent`, in sentences of ours. Sections are the headings of the specification."""
+
+from __future__ import annotations
+
+from tests.contract.requirements import Requirement as R
+
+REQUIREMENTS: tuple[R, ...] = (
+    R("P-ON-1", "A project in standard mode is refused with 403 agente_non_abilitato.", "Come si attiva"),
+    R("P-END-1", "POST /agent and POST /agent.php are the same endpoint.", "Endpoint"),
+    R("P-END-2", "The project is named by X-Pepper-Project, or by the body's `project`; the header wins.", "Endpoint"),
+    R("P-REQ-1", "`messages` is required and not empty.", "Richiesta"),
+    R("P-REQ-2", "Without `stream` the answer is one JSON body.", "Richiesta"),
+    R("P-REQ-3", "`max_tokens` is 4096 by default and kept between 256 and 32000.", "Richiesta"),
+    R("P-REQ-4", "`session_id` goes to the record and changes nothing else.", "Richiesta"),
+    R(
+        "P-REQ-5",
+        "`system` replaces the model's instructions; without it those hold.",
+        "Modello, limiti, comportamento",
+    ),
+    R(
+        "P-REQ-6",
+        "With «voce nelle app» the model's instructions come first, then `system`.",
+        "Modello, limiti, comportamento",
+    ),
+    R(
+        "P-MSG-1",
+        "Roles are user, assistant and tool; contents arrive at the model in order and unchanged.",
+        "Formato `messages`",
+    ),
+    R("P-MSG-2", "`arguments` of an assistant's call is a JSON object.", "Formato `messages`"),
+    R("P-MSG-3", "The content of a tool message is a string.", "Formato `messages`"),
+    R(
+        "P-MSG-4",
+        "Every call has exactly one result before the next message; else 400 naming message and ids.",
+        "Tre regole da non sbagliare",
+    ),
+    R("P-MSG-5", "An assistant message may carry text and calls together, and `blocchi`.", "Formato `messages`"),
+    R(
+        "P-MSG-6",
+        "User content may be a list of blocks; documents and photos need the project's permission.",
+        "Documenti (PDF)",
+    ),
+    R("P-TOOL-1", "`parameters` is an object schema, possibly without properties.", "Formato `tools`"),
+    R(
+        "P-TOOL-2",
+        "Two tools cannot have one name.",
+        "Formato `tools`",
+        divergence="The specification is silent: providers refuse it, so we name it first.",
+    ),
+    R("P-TOOL-3", "`tool_choice` is not part of v1 and is ignored.", "Cosa non c'è nella v1"),
+    R("P-SSE-1", "With `stream` the answer is text/event-stream with status 200.", "Streaming"),
+    R("P-SSE-2", "`delta` pieces concatenated are exactly the text.", "Streaming"),
+    R("P-SSE-3", "`tool_call` comes once per call, complete, with `arguments` an object and `{}` kept.", "Streaming"),
+    R("P-SSE-4", "`done` closes with stop_reason, usage, versione, novita and blocchi.", "Streaming"),
+    R("P-SSE-5", "`error` is flat, {message, code}, and the stream closes after it.", "Streaming"),
+    R("P-SSE-6", "A comment keeps the stream alive after 15 seconds of silence.", "Streaming"),
+    R("P-SSE-7", "Proxies are told not to buffer.", "Configurazione nginx"),
+    R("P-SSE-8", "The ids of calls come from the engine and go out identical.", "Tre regole da non sbagliare"),
+    R("P-JSON-1", "`content` is null without text and `tool_calls` is [] without calls.", "Non-streaming"),
+    R("P-JSON-2", "JSON carries the same usage, versione, novita and blocchi as `done`.", "Non-streaming"),
+    R(
+        "P-USE-1",
+        "usage has the four figures of this call alone.",
+        "Non-streaming",
+        divergence="A figure the provider never gave is null, not zero.",
+    ),
+    R("P-STOP-1", "stop_reason is end_turn or tool_use.", "Risposta"),
+    R(
+        "P-STOP-2",
+        "An answer cut by max_tokens is end_turn with `troncato`: true, and no half call.",
+        "Risposta",
+        divergence="`troncato` is ours, additive.",
+    ),
+    R(
+        "P-BLK-1",
+        "`blocchi` are the engine's pieces untouched; text and tool use of our own otherwise.",
+        "Il ragionamento e i `blocchi`",
+    ),
+    R("P-RSN-1", "A model that reasons gets at least 16000 tokens.", "Il ragionamento e i `blocchi`"),
+    R("P-ERR-400", "400 richiesta_non_valida for JSON, shape and content that are wrong.", "Errori"),
+    R("P-ERR-401", "401 non_autorizzato for a key absent, wrong or of another project.", "Errori"),
+    R("P-ERR-405", "405 metodo_non_valido for anything but POST.", "Errori"),
+    R("P-ERR-413", "413 richiesta_troppo_grande above 32 MB.", "Errori"),
+    R("P-ERR-422", "422 richiesta_rifiutata when the model declines.", "Errori"),
+    R("P-ERR-429", "429 troppe_richieste above the hourly limit, with Retry-After.", "Errori"),
+    R("P-ERR-502", "502 errore_ai when the provider fails.", "Errori"),
+    R("P-ERR-503", "503 servizio_non_disponibile when the service cannot answer for itself.", "Errori"),
+    R("P-ERR-BODY", "An error is {error: {code, message}} in JSON with a sentence in Italian.", "Errori"),
+    R("P-ERR-MID", "After the first byte an error is an event with the same code as the table.", "Errori"),
+    R(
+        "P-ORD-1",
+        "Refusals come as 405, missing key, too large, JSON, unknown or foreign key, mode.",
+        "Errori",
+        divergence="The specification gives no order; ours never tells a stranger more than it must.",
+    ),
+    R(
+        "P-LOG-1",
+        "Every call leaves a record with encode `agente`, tokens, duration and outcome.",
+        "Modello, limiti, comportamento",
+    ),
+    R("P-TIME-1", "600 seconds without progress and 900 in all are the only limits.", "Modello, limiti, comportamento"),
+)

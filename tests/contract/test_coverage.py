@@ -1,0 +1,14 @@
+"""Every requirement of a protocol has a test, and every contract test has a requirement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.contract.pepper.requirements import REQUIREMENTS as PEPPER
+from tests.contract.requirements import check_both_ways
+
+HERE = Path(__file__).parent
+
+
+def test_pepper_requirements_and_tests_match_both_ways() -> None:
+    check_both_ways(PEPPER, HERE / "pepper")

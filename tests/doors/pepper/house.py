@@ -1,0 +1,136 @@
+"""A gateway with everything a test wants to look at: an engine that plays what it is told, records in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec import Raw
+
+from crocevia.core.calls import ModelRequest
+from crocevia.core.catalogue import ModelSpec, Permissions, ProjectSpec
+from crocevia.core.errors import Code, GatewayError
+from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, ToolCallDone, UsageReported
+from crocevia.core.messages import ToolCall
+from crocevia.core.usage import Usage
+from crocevia.doors.pepper import AgentEndpoint
+from crocevia.runtime.gateway import CallLimits, Gateway
+from crocevia.storage.records import OpenedCall, SettledCall
+
+Step = list[ModelEvent] | asyncio.Event | Exception
+
+END = Stopped(StopReason.END)
+USAGE = UsageReported(Usage(input_tokens=12, output_tokens=3))
+
+
+def say(*texts: str) -> list[ModelEvent]:
+    return [TextDelta(text) for text in texts]
+
+
+def tool(id: str = "c1", name: str = "get_home_status", arguments: bytes = b"{}", index: int = 0) -> ToolCallDone:
+    return ToolCallDone(index, ToolCall(id=id, name=name, arguments=Raw(arguments)))
+
+
+PLAIN: tuple[Step, ...] = (say("Cia"), say("o."), [USAGE, END])
+
+
+class Puppet:
+    """An engine that plays steps: a batch, an event to wait for, an error to raise. One list per call, last repeats."""
+
+    name = "puppet"
+    dialect = "plain"
+
+    def __init__(self, *plays: tuple[Step, ...]) -> None:
+        self.plays = list(plays or (PLAIN,))
+        self.requests: list[ModelRequest] = []
+        self.open = 0
+
+    async def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
+        steps = self.plays[min(len(self.requests), len(self.plays) - 1)]
+        self.requests.append(request)
+        self.open += 1
+        try:
+            for step in steps:
+                if isinstance(step, asyncio.Event):
+                    await step.wait()
+                elif isinstance(step, Exception):
+                    raise step
+                else:
+                    yield step
+        finally:
+            self.open -= 1
+
+    async def probe(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
+class MemoryRecords:
+    def __init__(self) -> None:
+        self.failing = False
+        self.opened: list[OpenedCall] = []
+        self.settled: list[SettledCall] = []
+
+    def put(self, record: OpenedCall | SettledCall) -> None:
+        if isinstance(record, OpenedCall):
+            self.opened.append(record)
+        else:
+            self.settled.append(record)
+
+
+@dataclass
+class View:
+    projects: dict[str, tuple[str, ProjectSpec]]
+    models: dict[str, ModelSpec]
+    revision: int = 7
+
+    @property
+    def current(self) -> View:
+        return self
+
+    def project_of(self, name: str, key: bytes) -> ProjectSpec | None:
+        secret, spec = self.projects.get(name, ("", None))
+        return spec if spec is not None and key == secret.encode() else None
+
+
+@dataclass
+class House:
+    engine: Any
+    gateway: Gateway
+    records: MemoryRecords
+    agent: AgentEndpoint
+    clock: list[float] = field(default_factory=lambda: [1_000_000.0])
+
+    def nothing_left(self) -> None:
+        """No slot, no call, no upstream, no task but this one; every opened record settled exactly once."""
+        assert self.gateway.admission.running() == 0
+        assert self.gateway.active == 0
+        assert getattr(self.engine, "open", 0) == 0
+        assert sorted(r.id for r in self.records.opened) == sorted(r.id for r in self.records.settled)
+
+
+def house(
+    engine: Any = None,
+    *,
+    ping_seconds: float = 15.0,
+    limits: CallLimits | None = None,
+    model: dict[str, Any] | None = None,
+    **project: Any,
+) -> House:
+    """A house with the projects `casa` (mode agent, key `chiave`) and `vecchia` (mode standard, key `altra`)."""
+    engine = engine or Puppet()
+    brain = ModelSpec(**({"name": "Pepper 7", "engine": "puppet", "upstream": "brain-1"} | (model or {})))
+    casa = ProjectSpec(**({"name": "casa", "model": "Pepper 7", "mode": "agent"} | project))
+    vecchia = ProjectSpec(name="vecchia", model="Pepper 7")
+    view = View({"casa": ("chiave", casa), "vecchia": ("altra", vecchia)}, {"Pepper 7": brain})
+    records = MemoryRecords()
+    clock = [1_000_000.0]
+    gateway = Gateway(view, lambda name: engine, records, limits=limits or CallLimits(), clock=lambda: clock[0])
+    return House(engine, gateway, records, AgentEndpoint(gateway, ping_seconds=ping_seconds), clock)
+
+
+HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "che aria fa in salone?"}]}
+ALL_ALLOWED = Permissions(documents=True, images=True, web_search=True)
+__all__ = ["Code", "GatewayError"]
