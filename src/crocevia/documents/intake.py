@@ -23,7 +23,7 @@ from ..core.errors import Code, GatewayError, say
 from ..core.messages import FilePart, Part, TextPart
 from .fetch import Fetcher, FetchPolicy
 from .images import take_photo
-from .jobs import PdfContent
+from .jobs import PdfContent, PdfPage
 from .pdf import check_pdf, read_pdf
 from .sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, normalised, settle
 from .text import cut, decode_text, fence, placeholder
@@ -235,20 +235,15 @@ def decode_base64(text: str) -> bytes:
     Raises ValueError.
     """
     packed = text.encode("ascii").translate(None, b" \t\r\n")
+    if len(packed) % 4 or b"=" in packed[:-2]:
+        raise ValueError("padding")
     pieces = [
         binascii.a2b_base64(packed[at : at + _DECODE_STEP], strict_mode=True)
         for at in range(0, len(packed), _DECODE_STEP)
     ]
-    if len(packed) % 4 or any(piece[-1:] == b"=" for piece in _steps(packed)[:-1]):
-        raise ValueError("padding inside")
-    if packed and base64.b64encode(binascii.a2b_base64(packed[-4:])) != packed[-4:]:
+    if pieces and base64.b64encode(pieces[-1][-(len(pieces[-1]) % 3 or 3) :]) != packed[-4:]:
         raise ValueError("not canonical")
     return b"".join(pieces)
-
-
-def _steps(packed: bytes) -> list[bytes]:
-    """The last character of each piece that is decoded on its own."""
-    return [packed[at + _DECODE_STEP - 1 : at + _DECODE_STEP] for at in range(0, len(packed), _DECODE_STEP)]
 
 
 def clean_name(name: str | None) -> str:
@@ -296,7 +291,7 @@ async def _take_pdf(source: Source, raw: _Raw, limits: Limits, engine: Capabilit
         max_rendered=limits.max_rendered if engine.images else 0,
         page_pixels=limits.page_pixels,
     )
-    parts = _pdf_parts(content, raw.name)
+    parts = await asyncio.to_thread(_pdf_parts, content, raw.name)
     if not parts:
         raise GatewayError(Code.UNSUPPORTED, say("pdf_without_text"))
     return _pdf_taken(source, raw, content, parts)
@@ -321,7 +316,9 @@ def _pdf_parts(content: PdfContent, name: str) -> tuple[Part, ...]:
         for number, page in enumerate(content.read, 1)
         if page.image is not None
     ]
-    text = "\n\n".join(page.text for page in content.read if page.text.strip()).strip()
+    text = "\n\n".join(filter(None, map(_page_text, range(1, len(content.read) + 1), content.read)))
+    if not any(page.text.strip() for page in content.read):
+        text = ""
     notes = [] if content.complete else [f"[cut after {len(text)} characters]"]
     if content.unseen and (text or images):
         notes.append(f"[{content.unseen} more pages hold no text and are not shown]")
@@ -331,6 +328,11 @@ def _pdf_parts(content: PdfContent, name: str) -> tuple[Part, ...]:
         shown = " ".join(["PDF content rendered to images", *(note.strip("[]") for note in notes)])
         return (TextPart(text=placeholder(shown, name)), *images)
     return ()
+
+
+def _page_text(number: int, page: PdfPage) -> str:
+    text = page.text.strip()
+    return text if page.image is None else f"{text}\n[page {number} follows as an image]".strip()
 
 
 async def _take_text(source: Source, raw: _Raw, media_type: str, limits: Limits) -> Taken:

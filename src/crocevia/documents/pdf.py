@@ -44,4 +44,4 @@ async def read_pdf(
 
 def _seconds(data: bytes) -> int:
     """CPU seconds a PDF deserves: a small one that takes long is a bomb."""
-    return 4 + len(data) // (2 * 1024 * 1024)
+    return 3 + len(data) // (2 * 1024 * 1024)

@@ -17,22 +17,23 @@ _MARKS = (
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-# Names a caller may give: the standard library also knows codecs that run code pages of rot13, zip and punycode.
-_REFUSED_CODECS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7", "utf-7"})
+# Text codecs of the standard library that are no charset of a file: they run escapes or name rules over it.
+_REFUSED_CODECS = frozenset({"idna", "punycode", "unicode_escape", "raw_unicode_escape", "undefined", "utf_7"})
 
 OPENING = "EXTERNAL_UNTRUSTED_CONTENT"
 CLOSING = "END_EXTERNAL_UNTRUSTED_CONTENT"
 
-_GAP = r"[\s_\-]*"
-_ANGLES = r"[<>\[\](){}]"
-_WORDS = r"(END)?" + _GAP + _GAP.join("EXTERNAL") + _GAP + _GAP.join("UNTRUSTED") + _GAP + _GAP.join("CONTENT")
-_LOOK_ALIKE = re.compile(_WORDS.replace(_GAP, r"[\s_\-]{0,8}"), re.IGNORECASE)
+_GAP = r"[\s_\-]{0,8}"
+_LOOK_ALIKE = re.compile(
+    rf"(?:<{{1,3}}\s{{0,8}})?(?:(END){_GAP})?{_GAP.join('EXTERNALUNTRUSTEDCONTENT')}(?:[^<>\n]{{0,200}}>{{1,3}})?",
+    re.IGNORECASE,
+)
 _SPECIAL = re.compile(
     r"<\|[A-Za-z0-9_./ -]{1,64}\|>|\[/?(?:INST|SYS|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]|<</?SYS>>"
     r"|</?s>|<(?:start|end)_of_turn>|<bos>|<eos>|<pad>|<unk>",
     re.IGNORECASE,
 )
-_FILE_TAG = re.compile(r"<(/?)(?=\s{0,8}file\b)", re.IGNORECASE)
+_FILE_TAG = re.compile(r"<\s{0,8}/\s{0,8}file\s{0,8}>|<(?=\s{0,8}/?\s{0,8}file\b)", re.IGNORECASE)
 _FOLDED_ANGLES = str.maketrans(dict.fromkeys("‹〈〈⟨⟪《❮❰⧼﹤＜", "<") | dict.fromkeys("›〉〉⟩⟫》❯❱⧽﹥＞", ">"))
 
 
@@ -68,7 +69,7 @@ def neutralise(text: str) -> str:
     """`text` without anything that reads like our markers, a model's control tokens or the end of a file block."""
     text = _replace_folded(text, _LOOK_ALIKE, lambda match: f"[[{'END_' if match[1] else ''}MARKER_SANITIZED]]")
     text = _replace_folded(text, _SPECIAL, lambda _: "[REMOVED_SPECIAL_TOKEN]")
-    return _replace_folded(text, _FILE_TAG, lambda match: "&lt;" + match[1])
+    return _replace_folded(text, _FILE_TAG, lambda match: "&lt;" if len(match[0]) == 1 else "&lt;/file&gt;")
 
 
 def escape(name: str) -> str:
@@ -83,58 +84,55 @@ def _decode(data: bytes, content_type: str | None) -> str:
     for charset in filter(None, (_declared(content_type), "utf-8")):
         try:
             return data.decode(charset)
-        except (UnicodeDecodeError, LookupError):
+        except (UnicodeError, LookupError):
             continue
     return data.decode(_detected(data), "replace")
 
 
 def _declared(content_type: str | None) -> str | None:
     found = _CHARSET.search(content_type or "")
-    if found is None or found[1].lower() in _REFUSED_CODECS:
+    if found is None:
         return None
     try:
-        known = codecs.lookup(found[1])
+        name = codecs.lookup(found[1]).name
     except LookupError:
         return None
-    return known.name if known._is_text_encoding else None
+    return None if name.replace("-", "_") in _REFUSED_CODECS else name
 
 
 def _detected(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    best = from_bytes(data[:_SAMPLE]).best()
-    return best.encoding if best is not None else "cp1252"
+    matches = from_bytes(data[:_SAMPLE])
+    best = matches.best()
+    # Between equals the detector takes the first name in the alphabet, which makes «più» «piů».
+    western = any("cp1252" in match.could_be_from_charset and match.chaos <= best.chaos for match in matches if best)
+    return "cp1252" if best is None or western else best.encoding
 
 
 def _replace_folded(text: str, pattern: re.Pattern[str], put: Callable[[re.Match[str]], str]) -> str:
     """Replace what `pattern` finds in the folded text, in the text itself, whose other characters stay as they are."""
     if text.isascii():
         return pattern.sub(put, text)
-    folded, places = _fold(text)
+    plain = {sign: _plain(sign) for sign in set(text)}
+    folded = text.translate({ord(sign): fold for sign, fold in plain.items()})
+    if pattern.search(folded) is None:
+        return text
+    # Where each folded character came from; only texts that do hold a look-alike pay for this.
+    places = [place for place, sign in enumerate(text) for _ in plain[sign]]
     out: list[str] = []
     at = 0
     for match in pattern.finditer(folded):
         start, end = places[match.start()], places[match.end() - 1] + 1
         out += (text[at:start], put(match))
-        at = end
+        at = max(at, end)
     return "".join([*out, text[at:]])
 
 
-def _fold(text: str) -> tuple[str, list[int]]:
-    """What a reader would take the text for: full-width letters narrow, brackets plain, invisible characters gone.
-
-    Returns the folded text and, for each of its characters, where it came from.
-    """
-    folded: list[str] = []
-    places: list[int] = []
-    for place, sign in enumerate(text):
-        plain = sign if sign.isascii() else _plain(sign)
-        folded.append(plain)
-        places.extend([place] * len(plain))
-    return "".join(folded), places
-
-
 def _plain(sign: str) -> str:
+    """What a reader takes a character for: full-width letters narrow, brackets plain, invisible ones nothing."""
+    if sign.isascii():
+        return sign
     if unicodedata.category(sign) in ("Cf", "Mn", "Me"):
         return ""
     return unicodedata.normalize("NFKC", sign.translate(_FOLDED_ANGLES))
