@@ -74,10 +74,10 @@ def main(arguments: list[str] | None = None) -> str:
 
 def _settings(chosen: argparse.Namespace, seconds: float) -> str:
     pinned = "shared" if OWN_CPUS == SERVER_CPU else "one CPU for the server, the others for mock and generator"
+    ours = "Crocevia runs with key check, hourly limit, budget, concurrency limit and record on; "
     return (
         f"{seconds:g} s per figure, {2 * seconds:g} s for streams of {chosen.tokens} tokens, {chosen.spacing_ms:g} ms "
-        f"apart; {pinned}. Crocevia runs with key check, hourly limit, budget, concurrency limit and record on; "
-        "nginx only copies bytes, without an access log."
+        f"apart; {pinned}. {'' if chosen.only_peers else ours}nginx only copies bytes, without an access log."
     )
 
 
