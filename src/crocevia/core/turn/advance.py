@@ -1,0 +1,208 @@
+"""Taking in a fact and all that follows from it; opening a turn; going on after a crash."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from msgspec import Raw
+
+from . import entries as e
+from .calls import CallState
+from .ids import derive
+from .instance import Instance, Phase
+from .machine import Turn
+from .plan import Plan, Totals
+from .questions import Answer, failure
+from .rules import following
+from .wanting import wants_of
+from .wants import AskClient
+
+
+def advance(turn: Turn, fact: e.Entry | None, at: int) -> list[e.Entry]:
+    """Apply `fact` and what follows from it; return those entries, to be appended in one transaction, in order.
+
+    A fact that answers nothing any more (a late result, a second answer) is dropped: the list is empty.
+    None: nothing happened but the time. After a failed append this `turn` is ahead of its journal: rebuild it.
+    """
+    entries: list[e.Entry] = []
+    if fact is not None:
+        accepts = _ACCEPTS.get(type(fact))
+        if accepts is None or turn.ended or not accepts(turn, fact):
+            return []
+        turn.apply(fact)
+        entries.append(fact)
+        if type(fact) in e.DELTAS:
+            return entries
+    while (entry := following(turn, at)) is not None:
+        turn.apply(entry)
+        entries.append(entry)
+    return entries
+
+
+def open_turn(
+    turn: Turn,
+    turn_id: str,
+    plan: Plan,
+    message: str,
+    at: int,
+    *,
+    before: Totals | None = None,
+    wire: int = 3,
+    attachments: tuple[Raw, ...] = (),
+) -> list[e.Entry]:
+    """The entries that open `turn_id` for a message of the user; `plan.agents[0]` leads."""
+    card = plan.agents[0]
+    agent = e.Agent(derive("ag", at, turn_id, "root"), card.name, "orchestrator", None, card.model)
+    entries: list[e.Entry] = [
+        e.TurnOpened(turn=turn_id, at=at, plan=plan, before=before or Totals(), wire=wire),
+        e.TurnStarted(turn=turn_id, at=at, input=message, attachments=attachments),
+        e.AgentStarted(turn=turn_id, at=at, agent=agent),
+    ]
+    for entry in entries:
+        turn.apply(entry)
+    return entries + advance(turn, None, at)
+
+
+def recover(turn: Turn, at: int, *, resume: bool = True) -> list[e.Entry]:
+    """What to append before a turn goes on in a new process (the old one is gone and fenced off).
+
+    Lost model calls are tried again, lost tools have an unknown outcome unless they are idempotent, everything
+    that waits goes on waiting. `resume` False: the turn fails as `interrupted` instead.
+    """
+    entries: list[e.Entry] = []
+    if turn.ended or not turn.root_id:
+        return entries
+    if not resume:
+        lost = e.TurnFailing(turn=turn.id, at=at, code="interrupted", message="the server was restarted")
+        entries += advance(turn, lost, at)
+    for instance in list(turn.instances.values()):
+        if instance.inflight:
+            entries += advance(turn, interrupted(turn, instance, at), at)
+    for call in turn.open_calls(CallState.RUNNING):
+        card = turn.plan.tool(call.tool.name)
+        if card is None or not card.idempotent:
+            entries += advance(turn, _outcome_unknown(turn, call.id, at), at)
+    return entries + advance(turn, None, at)
+
+
+def interrupted(turn: Turn, instance: Instance, at: int) -> e.ModelFailed:
+    """A model call that was lost or stopped, nothing known of its cost unless its engine is free."""
+    return e.ModelFailed(
+        turn=turn.id,
+        at=at,
+        instance=instance.id,
+        step=instance.step,
+        attempt=instance.attempt,
+        code="interrupted",
+        retryable=True,
+        interrupted=True,
+        cost_usd=0.0 if instance.card.free else None,
+    )
+
+
+def _outcome_unknown(turn: Turn, call_id: str, at: int) -> e.ToolComplete:
+    call = turn.calls[call_id]
+    return e.ToolComplete(
+        turn=turn.id,
+        at=at,
+        agent=turn.instances[call.instance].agent,
+        call_id=call_id,
+        result=failure("outcome_unknown", "the server was restarted while it ran; it may have happened"),
+        is_error=True,
+    )
+
+
+def request_client(turn: Turn, call_id: str, signature: e.Signature, at: int) -> e.ToolRequest:
+    """The publication of a client call; its deadline counts from the moment the model asked."""
+    call = turn.calls[call_id]
+    card = turn.plan.tool(call.tool.name)
+    return e.ToolRequest(
+        turn=turn.id,
+        at=at,
+        agent=turn.instances[call.instance].agent,
+        call_id=call_id,
+        tool_name=call.tool.name,
+        args=call.tool.arguments,
+        signature=signature,
+        deadline=at + (card.timeout_ms if card else 0),
+    )
+
+
+# --- which facts still answer something -----------------------------------------------------------------------
+
+
+def _model_may_start(turn: Turn, fact: e.ModelStarted) -> bool:
+    instance = turn.instances.get(fact.instance)
+    if instance is None or turn.frozen or turn.doomed(instance) or instance.inflight or instance.compacting:
+        return False
+    thinking = turn.phase(instance) is Phase.THINKING
+    return thinking and (instance.step, instance.attempt) == (fact.step, fact.attempt)
+
+
+def _in_flight(turn: Turn, fact: e.ModelAnswered | e.ModelFailed) -> bool:
+    instance = turn.instances.get(fact.instance)
+    return instance is not None and instance.inflight and (instance.step, instance.attempt) == (fact.step, fact.attempt)
+
+
+def _speaks(turn: Turn, fact: e.TextDelta | e.ReasoningDelta) -> bool:
+    instance = turn.instances.get(fact.agent.instance_id)
+    return instance is not None and instance.inflight and not turn.frozen
+
+
+def _at_work(turn: Turn, fact: e.AgentPlan | e.Artifact) -> bool:
+    instance = turn.instances.get(fact.agent.instance_id)
+    return instance is not None and not instance.done and not turn.frozen
+
+
+def _is(*states: CallState) -> Callable[[Turn, Any], bool]:
+    def holds(turn: Turn, fact: Any) -> bool:
+        call = turn.calls.get(fact.call_id)
+        return call is not None and call.state in states and not turn.instances[call.instance].done
+
+    return holds
+
+
+def _may_request(turn: Turn, fact: e.ToolRequest) -> bool:
+    call = turn.calls.get(fact.call_id)
+    return call is not None and call.state is CallState.PROPOSED and AskClient(call.id) in wants_of(turn)
+
+
+def _may_claim(turn: Turn, fact: e.ToolClaimed) -> bool:
+    call = turn.calls.get(fact.call_id)
+    return call is not None and call.state is CallState.REQUESTED and call.holder is None
+
+
+def _may_answer(turn: Turn, fact: e.ApprovalResponse) -> bool:
+    approval = turn.approvals.get(fact.approval_id)
+    return approval is not None and approval.answer is Answer.OPEN and fact.at < approval.deadline and not turn.frozen
+
+
+def _may_start(turn: Turn, fact: e.AgentStarted) -> bool:
+    child = turn.instances.get(fact.agent.instance_id)
+    return child is not None and turn.phase(child) is Phase.NEW and not turn.frozen and not turn.doomed(child)
+
+
+_ACCEPTS: dict[type, Callable[[Turn, Any], bool]] = {
+    e.ModelStarted: _model_may_start,
+    e.ModelAnswered: _in_flight,
+    e.ModelFailed: _in_flight,
+    e.TextDelta: _speaks,
+    e.ReasoningDelta: _speaks,
+    e.ToolDelta: _is(CallState.RUNNING),
+    e.ToolComplete: _is(CallState.RUNNING),
+    e.ToolRequest: _may_request,
+    e.ToolClaimed: _may_claim,
+    e.ToolResult: _is(CallState.REQUESTED),
+    e.AgentStarted: _may_start,
+    e.AgentPlan: _at_work,
+    e.Artifact: _at_work,
+    e.ApprovalResponse: _may_answer,
+    e.TitleAnswered: lambda turn, fact: turn.plan.title and turn.title_answer is None,
+    e.ChatTitleUpdated: lambda turn, fact: fact.title != turn.title,
+    e.ContextAnswered: lambda turn, fact: turn.instances[fact.instance].compacting,
+    e.TurnSteered: lambda turn, fact: not turn.closing and fact.steer_id not in turn.steers,
+    e.CancelAsked: lambda turn, fact: turn.cause is None and not turn.closing,
+    e.TurnFailing: lambda turn, fact: turn.cause is None and not turn.closing,
+    e.TurnClosing: lambda turn, fact: turn.ending is not None and not turn.closing,
+}

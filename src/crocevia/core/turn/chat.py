@@ -1,0 +1,68 @@
+"""The fold over a whole chat: the context the next turn starts with, lifetime totals, title, the turn under way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ..messages import Message
+from . import entries as e
+from .machine import Turn
+from .plan import Totals
+
+
+class Chat:
+    """Hydrated from `log.replay`. A journal that cannot be read raises Unreadable: nothing is guessed.
+
+    turn: the last one that was opened, ended or not. history: the root's context after it.
+    """
+
+    def __init__(self) -> None:
+        self.history: tuple[Message, ...] = ()
+        self.totals = Totals()
+        self.title: str | None = None
+        self.turn: Turn | None = None
+        self.turns = 0
+
+    @property
+    def active(self) -> Turn | None:
+        return self.turn if self.turn is not None and not self.turn.ended else None
+
+    def apply(self, entry: e.Entry) -> None:
+        if isinstance(entry, e.ContextReplaced):
+            if self.active is not None:
+                raise e.Unreadable("a context is replaced under an open turn")
+            self.history = entry.items
+            return
+        if isinstance(entry, e.TurnOpened):
+            if self.active is not None:
+                raise e.Unreadable("two turns at once")
+            self.turn = Turn(self.history)
+            self.turns += 1
+        if self.turn is None:
+            raise e.Unreadable("an entry outside a turn")
+        self.turn.apply(entry)
+        self.adopt(entry)
+
+    def adopt(self, entry: e.Entry) -> None:
+        """Take over from an entry that `turn` has applied already (the owner's own appends)."""
+        if isinstance(entry, e.ChatTitleUpdated):
+            self.title = entry.title
+        elif isinstance(entry, e.TERMINAL):
+            self.totals = entry.chat_usage
+            self.history = self.turn.context(self.turn.root_id) if self.turn is not None else ()
+
+    def open(self) -> Turn:
+        """A fresh turn on this chat's context. Raises ValueError if one is open: look at `active` first."""
+        if self.active is not None:
+            raise ValueError("a turn is open")
+        self.turn = Turn(self.history)
+        self.turns += 1
+        return self.turn
+
+
+def hydrate(entries: Iterable[e.Entry]) -> Chat:
+    """A chat from its whole journal. Raises Unreadable."""
+    chat = Chat()
+    for entry in entries:
+        chat.apply(entry)
+    return chat

@@ -1,0 +1,21 @@
+"""Ids inside a turn are derived, not drawn, so that deciding twice gives the same one. Same form as `core.ids`."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Final
+
+_DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+_PAIRS: Final = tuple(high + low for high in _DIGITS for low in _DIGITS)
+
+
+def derive(prefix: str, at: int, *parts: str | int) -> str:
+    """The id of the thing that `parts` name, born at `at` (ms UTC). Unique if one of the parts is a drawn id."""
+    digest = blake2b("\x00".join(map(str, parts)).encode(), digest_size=10).digest()
+    number = (at & 0xFFFF_FFFF_FFFF) << 80 | int.from_bytes(digest, "big")
+    return f"{prefix}_" + "".join([_PAIRS[number >> shift & 1023] for shift in range(120, -1, -10)])
+
+
+def event_id(epoch: str, seq: int, at: int) -> str:
+    """The wire id of a public entry. Not stored: the chat's epoch and the seq say it all."""
+    return derive("evt", at, epoch, seq)

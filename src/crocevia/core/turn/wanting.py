@@ -1,0 +1,65 @@
+"""What is outstanding, read off the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from .calls import Call, CallState
+from .instance import Instance, Phase
+from .machine import Turn
+from .questions import Answer
+from .rules import free_slots
+from .wants import AskApproval, AskClient, CallModel, Compact, End, Escalate, MakeTitle, RunTool, StartChild, Want
+
+
+def wants_of(turn: Turn) -> tuple[Want, ...]:
+    """In a fixed order, without repeats; empty exactly when the turn has ended (or was never opened)."""
+    if turn.ended or not turn.root_id:
+        return ()
+    ending = turn.ending
+    if ending is not None:
+        return (End(ending[0], ending[1]),)
+    return tuple(_wants(turn))
+
+
+def _wants(turn: Turn) -> Iterator[Want]:
+    if turn.plan.title and turn.title is None and turn.title_answer is None:
+        yield MakeTitle()
+    for instance in turn.instances.values():
+        yield from _of_instance(turn, instance)
+    yield from (Escalate(item.id) for item in turn.escalations.values() if item.answer is Answer.OPEN)
+    yield from (AskApproval(item.id) for item in turn.approvals.values() if item.answer is Answer.OPEN)
+
+
+def _of_instance(turn: Turn, instance: Instance) -> Iterator[Want]:
+    want = _BY_PHASE.get(turn.phase(instance))
+    if want is not None:
+        yield want(instance)
+    for call in instance.calls:
+        make = _BY_CALL.get((call.state, call.kind))
+        if make is not None and (call.at_work or _granted(turn, instance, call)):
+            yield make(call)
+
+
+def _granted(turn: Turn, instance: Instance, call: Call) -> bool:
+    """The first that wait in the queue, as many as there are free slots; none that still needs a yes."""
+    waiting = [c for c in instance.calls if (c.state, c.kind) in _BY_CALL and not c.at_work]
+    return waiting.index(call) < free_slots(turn, instance)
+
+
+def _think(instance: Instance) -> Want:
+    if instance.compacting:
+        return Compact(instance.id, instance.step)
+    return CallModel(instance.id, instance.step, instance.attempt, "\n\n" if instance.texts else "")
+
+
+_BY_PHASE: dict[Phase, Callable[[Instance], Want]] = {
+    Phase.NEW: lambda instance: StartChild(instance.id),
+    Phase.THINKING: _think,
+}
+_BY_CALL: dict[tuple[CallState, str], Callable[[Call], Want]] = {
+    (CallState.RUNNING, "server"): lambda call: RunTool(call.id),
+    (CallState.RUNNING, "knowledge"): lambda call: RunTool(call.id),
+    (CallState.PROPOSED, "client"): lambda call: AskClient(call.id),
+    (CallState.REQUESTED, "client"): lambda call: AskClient(call.id),
+}
