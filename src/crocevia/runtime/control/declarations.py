@@ -13,6 +13,7 @@ from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpe
 from crocevia.core.declared import Problem, Refused, read, unknown
 from crocevia.core.errors import say
 
+from . import toml
 from .checks import check_secret, check_value
 from .tables import DECLARED_TABLES, SERVER_TABLES
 
@@ -85,14 +86,12 @@ def parse(text: bytes) -> Declaration:
 
 def spell(declaration: Declaration) -> str:
     """The declaration as TOML, without secrets, ordered by name."""
-    import tomli_w
-
-    tree = {
-        table: [msgspec.to_builtins(spec) for spec in sorted(specs, key=name_of)]
-        for table in DECLARED_TABLES
-        if (specs := getattr(declaration, table))
-    }
-    return tomli_w.dumps(tree)
+    return toml.write(
+        {
+            table: [msgspec.to_builtins(spec) for spec in sorted(getattr(declaration, table), key=name_of)]
+            for table in DECLARED_TABLES
+        }
+    )
 
 
 _WHERE: Final = re.compile(r"\((at (?:line \d+, column \d+|end of document))\)$")

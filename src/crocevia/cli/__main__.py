@@ -1,0 +1,5 @@
+"""`python -m crocevia.cli`."""
+
+from . import main
+
+main(prog_name="crocevia")

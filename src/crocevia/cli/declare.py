@@ -1,0 +1,63 @@
+"""`crocevia apply` and `crocevia export`."""
+
+from __future__ import annotations
+
+from typing import IO, TYPE_CHECKING
+
+import click
+
+from .output import complain, home_option, told
+
+if TYPE_CHECKING:
+    from crocevia.core.catalogue import EngineSpec
+    from crocevia.storage.home import Home
+
+
+@click.command()
+@click.argument("file", metavar="FILE", type=click.File("rb"))
+@home_option
+def apply(file: IO[bytes], home: Home) -> None:
+    """Create or update what FILE declares: all of it, or nothing. «-» reads standard input.
+
+    A running server follows within a second. The key of a new project is printed here, and never again.
+    """
+    from crocevia.runtime.control import apply as control
+    from crocevia.runtime.control.declarations import LARGEST, parse
+
+    declaration = parse(file.read(LARGEST + 1))
+    require(home)
+    applied = control.apply(home, declaration, check_engine=check_engine)
+    for change in applied.changes:
+        complain(f"{told('change_' + change.what)} {change.table} {change.name}")
+    for project, key in applied.new_keys.items():
+        click.echo(told("apply_key", project=project, key=key))
+    complain(told("apply_done", revision=applied.revision))
+
+
+@click.command()
+@home_option
+def export(home: Home) -> None:
+    """Print everything declared, in the format of apply, without secrets."""
+    from crocevia.runtime.control import apply as control
+    from crocevia.runtime.control.declarations import spell
+
+    require(home)
+    click.echo(spell(control.export(home)), nl=False)
+
+
+def require(home: Home) -> None:
+    """Bring the store to the present schema. Raises GatewayError(CONFLICT) on a home without one."""
+    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.storage.migrate import ensure
+
+    if not home.database.exists():
+        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+    ensure(home.database)
+
+
+def check_engine(spec: EngineSpec) -> None:
+    """Raises GatewayError if a script could not be played."""
+    if spec.kind == "scripted" and spec.script:
+        from crocevia.engines.scripted_steps import parse
+
+        parse(spec.script, engine=spec.name)

@@ -1,0 +1,133 @@
+"""`crocevia init` and `crocevia serve`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from crocevia.core.errors import Code, GatewayError
+
+from .output import home_option, told
+
+if TYPE_CHECKING:
+    from crocevia.config import Server
+    from crocevia.runtime.control.init import Initialised
+    from crocevia.storage.home import Home
+
+
+@click.command()
+@home_option
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def init(home: Home, as_json: bool) -> None:
+    """Create the first objects of a home; prints every secret exactly once."""
+    from crocevia.config import load
+    from crocevia.core import json
+    from crocevia.runtime.control import init as control
+
+    made = control.init(home, address(load(home).server))
+    if as_json:
+        click.echo(json.encode(made).decode())
+    else:
+        welcome(made, address(load(home).server))
+
+
+@click.command()
+@home_option
+@click.option("--host", metavar="H", help="The address to listen on [default: 127.0.0.1].")
+@click.option("--port", metavar="P", type=click.IntRange(0, 65535), help="The port to listen on [default: 8111].")
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="The server's settings [default: HOME/crocevia.toml].",
+)
+def serve(home: Home, host: str | None, port: int | None, config: Path | None) -> None:
+    """Serve; on an empty home, run init first."""
+    from crocevia.config import load
+
+    settings = load(home, file=config, flags={"server.host": host, "server.port": port})
+    prepare(home, settings.server)
+    from crocevia.app import run
+
+    sys.exit(run(settings, home))
+
+
+def prepare(home: Home, server: Server) -> None:
+    """Make sure that the home has its first objects, and say so if they were made now."""
+    from crocevia.runtime.control import init as control
+    from crocevia.storage.migrate import ensure
+
+    if home.database.exists():
+        ensure(home.database)
+        if control.is_initialised(home):
+            return
+    try:
+        made = control.init(home, address(server))
+    except GatewayError as error:
+        if error.code is Code.CONFLICT:  # another process was faster: its output has the secrets
+            return
+        raise
+    welcome(made, address(server))
+
+
+def address(server: Server) -> str:
+    """Where callers on this machine reach the server."""
+    if server.public_url:
+        return server.public_url.rstrip("/")
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(server.host, server.host)  # noqa: S104  # compared
+    return f"http://[{host}]:{server.port}" if ":" in host else f"http://{host}:{server.port}"
+
+
+_STREAM = """curl -sN {url}/agent \\
+  -H "Content-Type: application/json" \\
+  -H "X-Pepper-Key: {key}" -H "X-Pepper-Project: {project}" \\
+  -d '{{"stream": true, "messages": [{{"role": "user", "content": "{question}"}}]}}'"""
+
+_TOOL = """curl -sN {url}/agent \\
+  -H "Content-Type: application/json" \\
+  -H "X-Pepper-Key: {key}" -H "X-Pepper-Project: {project}" \\
+  -d '{{
+    "stream": true,
+    "messages": [{{"role": "user", "content": "{question}"}}],
+    "tools": [{{
+      "name": "get_home_status",
+      "description": "Short status of the home: presence, gates, temperature, alarm.",
+      "parameters": {{"type": "object", "properties": {{}}}}
+    }}]
+  }}'"""
+
+
+def commands(url: str, project: str, key: str) -> tuple[str, str]:
+    """Two commands to paste: one streams an answer, the other a tool call."""
+    return (
+        _STREAM.format(url=url, key=key, project=project, question=told("welcome_question")),
+        _TOOL.format(url=url, key=key, project=project, question=told("welcome_tool_question")),
+    )
+
+
+def welcome(made: Initialised, url: str) -> None:
+    """Everything that `init` made, for a person. Secrets appear here and nowhere else."""
+    answer, tool = commands(url, made.project, "$CROCEVIA_PROJECT_KEY")
+    lines = [
+        told("welcome_once"),
+        "",
+        f"  {told('welcome_setup')}: {made.setup_url}",
+        f"  {told('welcome_operator')}: {made.operator_token}",
+        f"  {told('welcome_api_key')}: {made.api_key}",
+        f"  user {made.user_id} · workspace {made.workspace_id} · team {made.team_id}",
+        "",
+        told("welcome_answer", project=made.project),
+        "",
+        f"export CROCEVIA_PROJECT_KEY={made.project_key}",
+        answer,
+        "",
+        told("welcome_tool"),
+        "",
+        tool,
+        "",
+    ]
+    click.echo("\n".join(lines))
+    sys.stdout.flush()

@@ -1,0 +1,82 @@
+"""The agent call from outside, as any program makes it: one POST, read as it comes. Blocking, standard library only."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.engines.sse import SseDecoder
+
+
+class Read(msgspec.Struct, frozen=True):
+    """One read of the answer's body. at: seconds since the request was sent. events: (name, data), complete ones."""
+
+    at: float
+    data: bytes
+    events: list[tuple[str, Any]]
+
+
+class Opened(msgspec.Struct, frozen=True):
+    """The answer's head. headers: lower-case names. at: seconds since the request was sent."""
+
+    status: int
+    headers: dict[str, str]
+    at: float
+
+
+def stream(url: str, project: str, key: str, question: str, *, timeout: float) -> Iterator[Opened | Read]:
+    """Ask `question` over POST /agent: the head first, then every read until the end.
+
+    timeout: seconds of silence. Raises GatewayError(UNAVAILABLE) if the server cannot be reached or falls silent.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname:
+        raise GatewayError(Code.INVALID_REQUEST, say("cli_bad_url"))
+    kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+    body = json.dumps({"stream": True, "messages": [{"role": "user", "content": question}]}).encode()
+    headers = {
+        "Content-Type": "application/json",
+        "Accept": "text/event-stream",
+        "X-Pepper-Key": key,
+        "X-Pepper-Project": project,
+    }
+    try:
+        with closing(kind(parts.hostname, parts.port, timeout=timeout)) as connection:
+            began = time.monotonic()
+            connection.request("POST", f"{parts.path.rstrip('/')}/agent", body, headers)
+            answer = connection.getresponse()
+            found = {name.lower(): value for name, value in answer.getheaders()}
+            yield Opened(answer.status, found, time.monotonic() - began)
+            yield from _reads(answer, began)
+    except (OSError, http.client.HTTPException, ssl.SSLError) as error:
+        raise GatewayError(Code.UNAVAILABLE, say("cli_unreachable", reason=_reason(error))) from error
+
+
+def _reads(answer: http.client.HTTPResponse, began: float) -> Iterator[Read]:
+    decoder = SseDecoder()
+    plain = not answer.headers.get("Content-Type", "").startswith("text/event-stream")
+    while data := answer.read1(65536):
+        events = [] if plain else [(event.name.decode(), _json(event.data)) for event in decoder.feed(data)]
+        yield Read(time.monotonic() - began, data, events)
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        return None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    return (isinstance(error, OSError) and error.strerror) or type(error).__name__
