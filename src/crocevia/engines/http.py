@@ -38,6 +38,7 @@ class HttpClient:
     def __init__(self, timeouts: Timeouts | None = None) -> None:
         self.timeouts = timeouts or Timeouts()
         self._session: aiohttp.ClientSession | None = None
+        self._ending: set[HttpResponse] = set()
 
     async def open(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None, *, deadline: float
@@ -62,10 +63,12 @@ class HttpClient:
             raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True) from None
         except (aiohttp.ClientError, ValueError, OSError):
             raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut")) from None
-        return HttpResponse(response, loop, self.timeouts.idle, deadline)
+        return HttpResponse(response, loop, self.timeouts.idle, deadline, self._ending)
 
     async def close(self) -> None:
         """Close every connection. Idempotent; a later `open` starts a new pool."""
+        for response in list(self._ending):
+            response.close()
         session, self._session = self._session, None
         if session is not None:
             await session.close()
@@ -98,15 +101,21 @@ class HttpClient:
 class HttpResponse:
     """An answer under way: `status`, `header(name)`, then `chunk()` until it is empty, or `read()`."""
 
-    __slots__ = ("_deadline", "_expired", "_idle", "_loop", "_response", "_timer", "_waiting", "status")
+    __slots__ = ("_deadline", "_ending", "_expired", "_idle", "_loop", "_response", "_timer", "_waiting", "status")
 
     def __init__(
-        self, response: aiohttp.ClientResponse, loop: asyncio.AbstractEventLoop, idle: float, deadline: float
+        self,
+        response: aiohttp.ClientResponse,
+        loop: asyncio.AbstractEventLoop,
+        idle: float,
+        deadline: float,
+        ending: set[HttpResponse],
     ) -> None:
         self._response = response
         self._loop = loop
         self._idle = idle
         self._deadline = deadline
+        self._ending = ending
         self._expired = False
         self._waiting: float | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -159,11 +168,13 @@ class HttpResponse:
         """Nothing more is wanted, but the end is near: let it come, so that the connection can serve again."""
         self._stop_watching()
         if self._response.connection is not None:
-            # The timer keeps the response alive; aiohttp gives the connection back when the end arrives.
+            # aiohttp gives the connection back by itself when the end arrives.
+            self._ending.add(self)
             self._timer = self._loop.call_later(_TAIL_SECONDS, self.close)
+            self._response.content.on_eof(self._stop_watching)
 
     def _watch(self, now: float) -> None:
-        """One timer for idle and deadline, re-armed only when it rings: one per chunk would cost as much as the read."""
+        """One timer for idle and deadline, re-armed only when it rings: one per chunk costs as much as the read."""
         waiting = self._waiting if self._waiting is not None else now
         limit = min(waiting + self._idle, self._deadline)
         if now < limit:
@@ -179,6 +190,7 @@ class HttpResponse:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._ending.discard(self)
 
 
 _reused: ContextVar[bool] = ContextVar("reused", default=False)

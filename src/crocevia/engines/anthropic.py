@@ -1,0 +1,180 @@
+"""Anthropic's Messages API: requests. `anthropic_stream.py` reads the answers.
+
+Requests of one conversation share their beginning byte for byte (tools, system, then history), and the cache marks
+sit on tools, system and the last two user messages: never inside blocks that the provider gave us.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core.calls import ModelRequest, Reasoning
+from crocevia.core.catalogue import EngineSpec
+from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
+
+from . import upstream_shapes as shapes
+from .anthropic_stream import DIALECT, AnthropicDecoder
+from .registry import EngineContext
+from .upstream import UpstreamEngine
+
+_BASE_URL = "https://api.anthropic.com"
+_VERSION = "2023-06-01"
+_IDS = re.compile(r"[a-zA-Z0-9_-]+")
+_MARK = {"type": "ephemeral"}
+_IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_MIN_THINKING, _MAX_THINKING = 1024, 32_000
+
+
+class _Thinking(msgspec.Struct, frozen=True):
+    """How a family of models is asked to think, and not to. None: the field is left out."""
+
+    on: str | None
+    off: str | None = None
+
+
+# By the documented behaviour of each family; the first pattern that is found decides. A model that cannot stop
+# thinking (or does not think unless asked) is sent no field; one that thinks unasked is told not to.
+_FAMILIES: tuple[tuple[re.Pattern[str], _Thinking], ...] = (
+    (re.compile(r"claude-(instant|2|3-(opus|sonnet|haiku)|3-5)"), _Thinking(None)),
+    (re.compile(r"claude-(3-7|(opus|sonnet|haiku)-4-(20\d{6}|[015](?!\d)))"), _Thinking("enabled")),
+    (re.compile(r"claude-sonnet-5-[5-9]"), _Thinking("adaptive", "between_tools")),
+    (re.compile(r"claude-(opus-5(?!-\d(?!\d))|sonnet-5|haiku-5)"), _Thinking("adaptive", "disabled")),
+)
+_TODAY = _Thinking("adaptive")
+
+
+def build(spec: EngineSpec, context: EngineContext) -> UpstreamEngine:
+    dialect = AnthropicDialect(spec.base_url or _BASE_URL, context.api_key)
+    return UpstreamEngine(spec.name, dialect, context.http)
+
+
+class AnthropicDialect:
+    """`base_url` is given without `/v1`."""
+
+    name = DIALECT
+
+    def __init__(self, base_url: str, api_key: str | None) -> None:
+        base = base_url.rstrip("/").removesuffix("/v1")
+        self.url = f"{base}/v1/messages"
+        self.probe_url = f"{base}/v1/models?limit=1"
+        self.headers: Mapping[str, str] = {
+            "Content-Type": "application/json",
+            "anthropic-version": _VERSION,
+            **({"x-api-key": api_key} if api_key else {}),
+        }
+
+    def encode(self, request: ModelRequest) -> bytes:
+        body: dict[str, Any] = {"model": request.model, **_limits(request), "stream": request.stream}
+        if request.tools:
+            body["tools"] = _tools(request.tools)
+        if request.system and request.system.strip():
+            body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
+        body["messages"] = _messages(request.messages)
+        return msgspec.json.encode(body)
+
+    def decoder(self) -> AnthropicDecoder:
+        return AnthropicDecoder()
+
+
+def _limits(request: ModelRequest) -> dict[str, Any]:
+    """`max_tokens` and, where the model is to think, how. Thinking counts towards the limit."""
+    limit = request.max_tokens
+    kind = _thinking(request.model, request.reasoning)
+    if kind is None:
+        return {"max_tokens": limit}
+    if kind != "enabled":
+        return {"max_tokens": limit, "thinking": {"type": kind}}
+    budget = min(max(_MIN_THINKING, limit // 2), _MAX_THINKING)
+    return {
+        "max_tokens": limit if budget < limit else limit + budget,
+        "thinking": {"type": kind, "budget_tokens": budget},
+    }
+
+
+def _thinking(model: str, reasoning: Reasoning) -> str | None:
+    family = next((family for pattern, family in _FAMILIES if pattern.search(model)), _TODAY)
+    return family.off if reasoning == "off" else family.on
+
+
+def _tools(tools: tuple[Tool, ...]) -> list[dict[str, Any]]:
+    encoded: list[dict[str, Any]] = [
+        {"name": tool.name, "description": tool.description, "input_schema": shapes.parameters(tool)} for tool in tools
+    ]
+    encoded[-1]["cache_control"] = _MARK
+    return encoded
+
+
+def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
+    """User and tool messages that follow each other are one user message: all results of a round belong together."""
+    encoded: list[dict[str, Any]] = []
+    users: list[list[dict[str, Any]]] = []
+    for message in messages:
+        if isinstance(message, AssistantMessage):
+            content = _assistant(message)
+            if content:
+                encoded.append({"role": "assistant", "content": content})
+            continue
+        if not encoded or encoded[-1]["role"] != "user":
+            users.append([])
+            encoded.append({"role": "user", "content": users[-1]})
+        users[-1] += _result(message) if isinstance(message, ToolMessage) else _user(message)
+    for blocks in users[-2:]:
+        blocks[-1]["cache_control"] = _MARK
+    return encoded
+
+
+def _assistant(message: AssistantMessage) -> Raw | list[dict[str, Any]]:
+    if message.opaque is not None and message.opaque.dialect == DIALECT:
+        return message.opaque.blocks
+    blocks: list[dict[str, Any]] = []
+    if message.text and message.text.strip():
+        blocks.append({"type": "text", "text": message.text})
+    blocks += [
+        {"type": "tool_use", "id": shapes.wire_id(call.id, _IDS), "name": call.name, "input": call.arguments}
+        for call in message.tool_calls
+    ]
+    return blocks
+
+
+def _result(message: ToolMessage) -> list[dict[str, Any]]:
+    result: dict[str, Any] = {
+        "type": "tool_result",
+        "tool_use_id": shapes.wire_id(message.call_id, _IDS),
+        "content": message.content if message.content.strip() else shapes.NO_OUTPUT,
+    }
+    if message.is_error:
+        result["is_error"] = True
+    return [result]
+
+
+def _user(message: UserMessage) -> list[dict[str, Any]]:
+    blocks = [block for part in message.parts if (block := _part(part)) is not None]
+    return blocks or [{"type": "text", "text": shapes.NO_TEXT}]
+
+
+def _part(part: Part) -> dict[str, Any] | None:
+    if isinstance(part, TextPart):
+        return {"type": "text", "text": part.text} if part.text.strip() else None
+    return _file(part)
+
+
+def _file(part: FilePart) -> dict[str, Any]:
+    if part.kind == "image" and part.media_type in _IMAGES:
+        return {"type": "image", "source": _base64(part)}
+    named = {"title": part.name} if part.name else {}
+    if part.media_type == "application/pdf":
+        return {"type": "document", "source": _base64(part), **named}
+    if part.kind == "document" and part.media_type.startswith("text/"):
+        text = part.data.decode("utf-8", "replace") or shapes.NO_TEXT
+        return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}, **named}
+    raise shapes.unsupported(part)
+
+
+def _base64(part: FilePart) -> dict[str, str]:
+    return {"type": "base64", "media_type": part.media_type, "data": base64.b64encode(part.data).decode()}

@@ -1,0 +1,133 @@
+"""Chat completions, of OpenAI and of every server that speaks like it: requests. `openai_chat_stream.py` reads answers.
+
+Only OpenAI's own addresses are sent fields that other servers do not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+import msgspec
+
+from crocevia.core.calls import ModelRequest
+from crocevia.core.catalogue import EngineSpec
+from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
+
+from . import upstream_shapes as shapes
+from .openai_chat_stream import ChatDecoder
+from .registry import EngineContext
+from .upstream import UpstreamEngine
+
+BASE_URL = "https://api.openai.com/v1"
+_IDS = re.compile(r"[\x21-\x7e]{1,40}")
+
+
+def build(spec: EngineSpec, context: EngineContext) -> UpstreamEngine:
+    return UpstreamEngine(spec.name, ChatDialect(spec.base_url or BASE_URL, context.api_key), context.http)
+
+
+def bearer(api_key: str | None) -> dict[str, str]:
+    """The headers of OpenAI's APIs; a local server needs no key."""
+    return {"Content-Type": "application/json", **({"Authorization": f"Bearer {api_key}"} if api_key else {})}
+
+
+def is_official(url: str) -> bool:
+    """Whether OpenAI itself (or its Azure twin) is at this address."""
+    host = urlsplit(url).hostname or ""
+    return host == "api.openai.com" or host.endswith((".api.openai.com", ".openai.azure.com"))
+
+
+class ChatDialect:
+    """`base_url` is given with `/v1`. No opaque blocks: what the protocol has, messages and tool calls say."""
+
+    name = "plain"
+
+    def __init__(self, base_url: str, api_key: str | None) -> None:
+        base = base_url.rstrip("/")
+        self.url = f"{base}/chat/completions"
+        self.probe_url = f"{base}/models"
+        self.headers: Mapping[str, str] = bearer(api_key)
+        self._official = is_official(base)
+
+    def encode(self, request: ModelRequest) -> bytes:
+        # OpenAI's reasoning models refuse the old name of the limit; older servers do not know the new one.
+        limit = "max_completion_tokens" if self._official else "max_tokens"
+        body: dict[str, Any] = {"model": request.model, limit: request.max_tokens, "stream": request.stream}
+        if request.stream:
+            body["stream_options"] = {"include_usage": True}
+        if request.reasoning == "on":
+            body["reasoning_effort"] = "medium"
+        if self._official and request.session:
+            body["prompt_cache_key"] = request.session
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+        body["messages"] = self._messages(request)
+        return msgspec.json.encode(body)
+
+    def decoder(self) -> ChatDecoder:
+        return ChatDecoder()
+
+    def _messages(self, request: ModelRequest) -> list[dict[str, Any]]:
+        encoded: list[dict[str, Any]] = []
+        if request.system and request.system.strip():
+            encoded.append({"role": "system", "content": request.system})
+        for message in request.messages:
+            one = self._message(message)
+            if one is not None:
+                encoded.append(one)
+        return encoded
+
+    def _message(self, message: Message) -> dict[str, Any] | None:
+        if isinstance(message, UserMessage):
+            return {"role": "user", "content": self._content(message)}
+        if isinstance(message, ToolMessage):
+            call_id = shapes.wire_id(message.call_id, _IDS)
+            return {"role": "tool", "tool_call_id": call_id, "content": shapes.result_text(message)}
+        return _assistant(message)
+
+    def _content(self, message: UserMessage) -> str | list[dict[str, Any]]:
+        parts = [encoded for part in message.parts if (encoded := self._part(part)) is not None]
+        if not parts:
+            return shapes.NO_TEXT
+        if len(parts) == 1 and parts[0]["type"] == "text":
+            # The plain form, which every server takes.
+            text: str = parts[0]["text"]
+            return text
+        return parts
+
+    def _part(self, part: Part) -> dict[str, Any] | None:
+        if isinstance(part, TextPart):
+            return {"type": "text", "text": part.text} if part.text.strip() else None
+        return self._file(part)
+
+    def _file(self, part: FilePart) -> dict[str, Any]:
+        if part.kind == "image":
+            return {"type": "image_url", "image_url": {"url": shapes.data_url(part)}}
+        if (text := shapes.plain_text(part)) is not None:
+            return {"type": "text", "text": text}
+        if self._official and part.media_type == "application/pdf":
+            name = part.name or "document.pdf"
+            return {"type": "file", "file": {"filename": name, "file_data": shapes.data_url(part)}}
+        raise shapes.unsupported(part)
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    function = {"name": tool.name, "description": tool.description, "parameters": shapes.parameters(tool)}
+    return {"type": "function", "function": function}
+
+
+def _assistant(message: AssistantMessage) -> dict[str, Any] | None:
+    encoded: dict[str, Any] = {"role": "assistant", "content": message.text or None}
+    if message.tool_calls:
+        encoded["tool_calls"] = [
+            {
+                "id": shapes.wire_id(call.id, _IDS),
+                "type": "function",
+                "function": {"name": call.name, "arguments": bytes(call.arguments).decode()},
+            }
+            for call in message.tool_calls
+        ]
+    return encoded if message.text or message.tool_calls else None

@@ -1,0 +1,122 @@
+"""OpenAI's Responses API, without its server-side memory: requests. `openai_responses_stream.py` reads the answers.
+
+`store` is off and reasoning comes encrypted, so that a conversation lives with its owner and goes back whole.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core.calls import ModelRequest
+from crocevia.core.catalogue import EngineSpec
+from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
+
+from . import upstream_shapes as shapes
+from .openai_chat import BASE_URL, bearer, is_official
+from .openai_responses_stream import DIALECT, ResponsesDecoder
+from .registry import EngineContext
+from .upstream import UpstreamEngine
+
+_IDS = re.compile(r"[\x21-\x7e]{1,64}")
+# These families cannot reason and refuse to be asked for it.
+_UNREASONING = re.compile(r"(gpt-3|gpt-4|chatgpt-4)")
+
+
+def build(spec: EngineSpec, context: EngineContext) -> UpstreamEngine:
+    return UpstreamEngine(spec.name, ResponsesDialect(spec.base_url or BASE_URL, context.api_key), context.http)
+
+
+class ResponsesDialect:
+    """`base_url` is given with `/v1`."""
+
+    name = DIALECT
+
+    def __init__(self, base_url: str, api_key: str | None) -> None:
+        base = base_url.rstrip("/")
+        self.url = f"{base}/responses"
+        self.probe_url = f"{base}/models"
+        self.headers: Mapping[str, str] = bearer(api_key)
+        self._official = is_official(base)
+
+    def encode(self, request: ModelRequest) -> bytes:
+        body: dict[str, Any] = {
+            "model": request.model,
+            "max_output_tokens": request.max_tokens,
+            "store": False,
+            "stream": request.stream,
+        }
+        if not _UNREASONING.match(request.model):
+            # Models of today reason unasked; what comes without its encrypted content could not be sent back.
+            body["include"] = ["reasoning.encrypted_content"]
+            if request.reasoning != "off":
+                body["reasoning"] = {"effort": "medium", "summary": "auto"}
+        if self._official and request.session:
+            body["prompt_cache_key"] = request.session
+        if request.tools:
+            body["tools"] = [_tool(tool) for tool in request.tools]
+        if request.system and request.system.strip():
+            body["instructions"] = request.system
+        body["input"] = [item for message in request.messages for item in _items(message)]
+        return msgspec.json.encode(body)
+
+    def decoder(self) -> ResponsesDecoder:
+        return ResponsesDecoder()
+
+
+def _tool(tool: Tool) -> dict[str, Any]:
+    return {
+        "type": "function",
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": shapes.parameters(tool),
+        "strict": False,
+    }
+
+
+def _items(message: Message) -> list[Any]:
+    if isinstance(message, UserMessage):
+        parts = [encoded for part in message.parts if (encoded := _part(part)) is not None]
+        return [{"role": "user", "content": parts or [{"type": "input_text", "text": shapes.NO_TEXT}]}]
+    if isinstance(message, ToolMessage):
+        call_id = shapes.wire_id(message.call_id, _IDS)
+        return [{"type": "function_call_output", "call_id": call_id, "output": shapes.result_text(message)}]
+    if message.opaque is not None and message.opaque.dialect == DIALECT:
+        return msgspec.json.decode(message.opaque.blocks, type=list[Raw])
+    return _assistant(message)
+
+
+def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = []
+    if message.text:
+        items.append({"role": "assistant", "content": [{"type": "output_text", "text": message.text}]})
+    items += [
+        {
+            "type": "function_call",
+            "call_id": shapes.wire_id(call.id, _IDS),
+            "name": call.name,
+            "arguments": bytes(call.arguments).decode(),
+        }
+        for call in message.tool_calls
+    ]
+    return items
+
+
+def _part(part: Part) -> dict[str, Any] | None:
+    if isinstance(part, TextPart):
+        return {"type": "input_text", "text": part.text} if part.text.strip() else None
+    return _file(part)
+
+
+def _file(part: FilePart) -> dict[str, Any]:
+    if part.kind == "image":
+        return {"type": "input_image", "image_url": shapes.data_url(part)}
+    if (text := shapes.plain_text(part)) is not None:
+        return {"type": "input_text", "text": text}
+    if part.media_type == "application/pdf":
+        return {"type": "input_file", "filename": part.name or "document.pdf", "file_data": shapes.data_url(part)}
+    raise shapes.unsupported(part)

@@ -1,0 +1,186 @@
+"""The one driver of every HTTP engine: one request, retried while nothing was shown, decoded one read at a time.
+
+A dialect is pure: it spells requests and understands answers. All waiting is here and in `http.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from typing import Protocol
+
+from crocevia.core.calls import ModelRequest
+from crocevia.core.errors import GatewayError
+from crocevia.core.events import ModelEvent, UsageReported
+
+from . import upstream_errors
+from .http import HttpClient, HttpResponse
+from .retry import RetryPolicy, pause, retry_after
+from .sse import SseDecoder, SseEvent
+
+_ERROR_BODY = 64 * 1024
+_ERROR_SECONDS = 5.0
+_PROBE_SECONDS = 10.0
+
+
+class Decoder(Protocol):
+    """The state of one answer. Events go to `out`; a failure inside the answer is raised as GatewayError.
+
+    started: the provider has begun to generate, though there may be nothing to show yet.
+    stopped: `Stopped` was emitted; nothing follows.
+    """
+
+    started: bool
+    stopped: bool
+
+    def feed(self, event: SseEvent, out: list[ModelEvent]) -> None: ...
+
+    def finish(self, out: list[ModelEvent]) -> None:
+        """The stream has ended cleanly. Leaves `stopped` False when the answer was not complete."""
+        ...
+
+    def whole(self, body: bytes, out: list[ModelEvent]) -> None:
+        """The same answer as one JSON body."""
+        ...
+
+
+class Dialect(Protocol):
+    """How to speak to one provider. `headers` hold the key; `name` is that of the opaque blocks."""
+
+    name: str
+    url: str
+    probe_url: str
+    headers: Mapping[str, str]
+
+    def encode(self, request: ModelRequest) -> bytes:
+        """The request body. Raises GatewayError(UNSUPPORTED) for what the provider cannot take."""
+        ...
+
+    def decoder(self) -> Decoder: ...
+
+
+class UpstreamEngine:
+    """An `Engine` over HTTP. The first batch may hold only `UsageReported`: a provider that thinks in silence."""
+
+    def __init__(self, name: str, dialect: Dialect, http: HttpClient, retry: RetryPolicy | None = None) -> None:
+        self.name = name
+        self.dialect = dialect.name
+        self._dialect = dialect
+        self._http = http
+        self._retry = retry or RetryPolicy()
+
+    async def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
+        body = self._dialect.encode(request)
+        answer, batch = await self._begin(body, request.stream, deadline)
+        try:
+            while batch:
+                yield batch
+                batch = await answer.batch()
+        finally:
+            # Synchronous: a cancelled task closes its provider without another await.
+            answer.close()
+
+    async def probe(self) -> None:
+        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
+        response = await self._http.open("GET", self._dialect.probe_url, self._dialect.headers, deadline=deadline)
+        try:
+            # A compatible server need not list its models, but whoever says so is there and took the key.
+            if response.status not in (200, 404, 405):
+                raise await _refusal(response)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """The connections belong to the client that was passed in."""
+
+    async def _begin(self, body: bytes, stream: bool, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+        """Try until there is a first batch. Nothing was shown before it, so trying again repeats nothing."""
+        loop = asyncio.get_running_loop()
+        attempt = 0
+        while True:
+            attempt += 1
+            try:
+                return await self._attempt(body, stream, deadline)
+            except GatewayError as failure:
+                wait = pause(self._retry, failure, attempt, deadline - loop.time())
+                if wait is None:
+                    raise
+            await asyncio.sleep(wait)
+
+    async def _attempt(self, body: bytes, stream: bool, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+        dialect = self._dialect
+        response = await self._http.open("POST", dialect.url, dialect.headers, body, deadline=deadline)
+        answer = _Answer(response, dialect.decoder(), stream)
+        try:
+            if response.status != 200:
+                raise await _refusal(response)
+            return answer, await answer.batch()
+        except BaseException:
+            answer.close()
+            raise
+
+
+class _Answer:
+    """One response being decoded."""
+
+    __slots__ = ("_decoder", "_failure", "_response", "_sse")
+
+    def __init__(self, response: HttpResponse, decoder: Decoder, stream: bool) -> None:
+        self._response = response
+        self._decoder = decoder
+        self._sse = SseDecoder() if stream and not _is_json(response) else None
+        self._failure: GatewayError | None = None
+
+    async def batch(self) -> list[ModelEvent]:
+        """The events of the next read that has any; empty after `Stopped`. Raises GatewayError."""
+        out: list[ModelEvent] = []
+        while not self._decoder.stopped:
+            if self._failure is not None:
+                raise self._failure
+            try:
+                await self._read(out)
+            except GatewayError as failure:
+                # What came before the failure is said first, whether or not they shared a read.
+                self._failure = failure
+            if out and (self._decoder.started or not _only_usage(out)):
+                return out
+        return out
+
+    def close(self) -> None:
+        if self._decoder.stopped:
+            self._response.finish()
+        else:
+            self._response.close()
+
+    async def _read(self, out: list[ModelEvent]) -> None:
+        decoder, sse = self._decoder, self._sse
+        if sse is None:
+            decoder.whole(await self._response.read(), out)
+            return
+        data = await self._response.chunk()
+        for event in sse.feed(data) if data else sse.flush():
+            decoder.feed(event, out)
+            if decoder.stopped:
+                return
+        if not data:
+            decoder.finish(out)
+            if not decoder.stopped:
+                raise upstream_errors.cut()
+
+
+def _only_usage(events: list[ModelEvent]) -> bool:
+    return all(type(event) is UsageReported for event in events)
+
+
+def _is_json(response: HttpResponse) -> bool:
+    """Some compatible servers answer a streaming request with one body, errors above all."""
+    return (response.header("Content-Type") or "").startswith("application/json")
+
+
+async def _refusal(response: HttpResponse) -> GatewayError:
+    try:
+        async with asyncio.timeout(_ERROR_SECONDS):
+            body = await response.read(_ERROR_BODY)
+    except (GatewayError, TimeoutError):
+        body = b""
+    return upstream_errors.from_status(response.status, body, retry_after(response.header("Retry-After")))

@@ -1,0 +1,127 @@
+"""What a provider's refusal means: from its status or from the error inside a stream to one `GatewayError`.
+
+Only the type and code words of an error body are read, against the tables here; its sentences go nowhere.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+
+
+class _Meaning(msgspec.Struct, frozen=True):
+    code: Code
+    retryable: bool = False
+    sentence: str | None = None
+
+
+_OVERLOADED = _Meaning(Code.UPSTREAM_OVERLOADED, retryable=True)
+_BROKEN = _Meaning(Code.UPSTREAM_FAILED, retryable=True)
+_SLOW = _Meaning(Code.UPSTREAM_TIMEOUT, retryable=True)
+_REJECTED = _Meaning(Code.UPSTREAM_REJECTED)
+_KEY = _Meaning(Code.UPSTREAM_FAILED, sentence="upstream_key_refused")
+_QUOTA = _Meaning(Code.UPSTREAM_FAILED, sentence="upstream_quota")
+_REFUSED = _Meaning(Code.REFUSED)
+_UNKNOWN = _Meaning(Code.UPSTREAM_FAILED)
+
+_WORDS: dict[str, _Meaning] = {
+    "overloaded_error": _OVERLOADED,
+    "overloaded": _OVERLOADED,
+    "rate_limit_error": _OVERLOADED,
+    "rate_limit_exceeded": _OVERLOADED,
+    "server_is_overloaded": _OVERLOADED,
+    "slow_down": _OVERLOADED,
+    "too_many_requests": _OVERLOADED,
+    "service_unavailable": _OVERLOADED,
+    "api_error": _BROKEN,
+    "server_error": _BROKEN,
+    "internal_error": _BROKEN,
+    "internal_server_error": _BROKEN,
+    "InternalServerError": _BROKEN,
+    "timeout_error": _SLOW,
+    "invalid_request_error": _REJECTED,
+    "invalid_prompt": _REJECTED,
+    "not_found_error": _REJECTED,
+    "request_too_large": _REJECTED,
+    "context_length_exceeded": _REJECTED,
+    "model_not_found": _REJECTED,
+    "BadRequestError": _REJECTED,
+    "authentication_error": _KEY,
+    "permission_error": _KEY,
+    "invalid_api_key": _KEY,
+    "billing_error": _QUOTA,
+    "insufficient_quota": _QUOTA,
+    "content_policy_violation": _REFUSED,
+    "content_filter": _REFUSED,
+}
+
+_STATUSES: dict[int, _Meaning] = {
+    401: _KEY,
+    402: _QUOTA,
+    403: _KEY,
+    408: _SLOW,
+    429: _OVERLOADED,
+    500: _BROKEN,
+    502: _BROKEN,
+    503: _OVERLOADED,
+    504: _BROKEN,
+    529: _OVERLOADED,
+}
+
+
+def from_status(status: int, body: bytes, retry_after: int | None) -> GatewayError:
+    """The failure that an answer with a status other than 2xx means."""
+    word, code = _words(_error_of(body))
+    # The code is the most exact (a 429 may be an empty account); the type is the least (OpenAI calls a bad key an
+    # invalid request), so the status goes before it.
+    meaning = (
+        _WORDS.get(code)
+        or _STATUSES.get(status)
+        or _WORDS.get(word)
+        or (_REJECTED if 400 <= status < 500 else _UNKNOWN)
+    )
+    return _failure(meaning, retry_after)
+
+
+def from_stream(error: Any) -> GatewayError:
+    """The failure that an error object inside a 200 means."""
+    word, code = _words(error)
+    status = int(code) if code.isascii() and code.isdigit() else 0
+    return _failure(_WORDS.get(code) or _STATUSES.get(status) or _WORDS.get(word) or _UNKNOWN, None)
+
+
+def malformed() -> GatewayError:
+    """The provider's answer is not what its protocol says."""
+    return GatewayError(Code.UPSTREAM_FAILED, say("upstream_malformed"))
+
+
+def cut() -> GatewayError:
+    """The stream ended without saying that it was the end."""
+    return GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut"))
+
+
+def bad_arguments(tool: str) -> NoReturn:
+    raise GatewayError(Code.UPSTREAM_FAILED, say("tool_arguments_malformed", tool=tool))
+
+
+def _failure(meaning: _Meaning, retry_after: int | None) -> GatewayError:
+    message = say(meaning.sentence) if meaning.sentence else None
+    return GatewayError(meaning.code, message, retry_after=retry_after, retryable=meaning.retryable)
+
+
+def _error_of(body: bytes) -> Any:
+    try:
+        whole = msgspec.json.decode(body)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
+    return whole.get("error", whole) if isinstance(whole, dict) else None
+
+
+def _words(error: Any) -> tuple[str, str]:
+    if not isinstance(error, dict):
+        return "", ""
+    word, code = error.get("type"), error.get("code")
+    return word if isinstance(word, str) else "", str(code) if isinstance(code, str | int) else ""

@@ -1,0 +1,57 @@
+"""The dialects under test and how to play their transcripts to them without a socket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from crocevia.core.answers import Answer, fold
+from crocevia.core.events import ModelEvent
+from crocevia.engines import upstream_errors
+from crocevia.engines.anthropic import AnthropicDialect
+from crocevia.engines.openai_chat import ChatDialect
+from crocevia.engines.openai_responses import ResponsesDialect
+from crocevia.engines.sse import SseDecoder
+from crocevia.engines.upstream import Dialect
+
+TRANSCRIPTS = Path(__file__).parent / "transcripts"
+BASES = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1"}
+KEY = "sk-canary-0123456789"
+
+
+def dialect(kind: str, base_url: str = "http://127.0.0.1:1", key: str | None = KEY) -> Dialect:
+    base = base_url + BASES[kind]
+    if kind == "anthropic":
+        return AnthropicDialect(base, key)
+    return ChatDialect(base, key) if kind == "openai-chat" else ResponsesDialect(base, key)
+
+
+def transcript(kind: str, name: str, form: str = "sse") -> bytes:
+    return (TRANSCRIPTS / kind / f"{name}.{form}").read_bytes()
+
+
+def names(form: str) -> list[tuple[str, str]]:
+    return sorted((path.parent.name, path.stem) for path in TRANSCRIPTS.glob(f"*/*.{form}"))
+
+
+def streamed(kind: str, chunks: Iterable[bytes]) -> list[ModelEvent]:
+    """The events of a stream that ends cleanly after these reads. Raises GatewayError."""
+    sse, decoder, out = SseDecoder(), dialect(kind).decoder(), list[ModelEvent]()
+    for event in (event for chunk in chunks for event in sse.feed(chunk)):
+        if not decoder.stopped:
+            decoder.feed(event, out)
+    if not decoder.stopped:
+        decoder.finish(out)
+    if not decoder.stopped:
+        raise upstream_errors.cut()
+    return out
+
+
+def whole(kind: str, body: bytes) -> list[ModelEvent]:
+    out: list[ModelEvent] = []
+    dialect(kind).decoder().whole(body, out)
+    return out
+
+
+def answer(kind: str, name: str) -> Answer:
+    return fold(streamed(kind, [transcript(kind, name)]))
