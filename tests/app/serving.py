@@ -6,8 +6,9 @@ import asyncio
 import json
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,18 +46,23 @@ class Place:
         assert self.app.service is not None
         return self.app.service
 
-    async def open(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection("127.0.0.1", self.port)
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+        """A connection, aborted at the end of the block."""
+        reader, writer = await asyncio.open_connection("127.0.0.1", self.port)
+        try:
+            yield reader, writer
+        finally:
+            writer.transport.abort()
+            with suppress(OSError):
+                await writer.wait_closed()
 
     async def post(self, path: str, body: Any, **headers: str) -> tuple[int, dict[str, str], bytes]:
         """One request on a connection of its own, read to the end."""
-        reader, writer = await self.open()
         raw = body if isinstance(body, bytes) else json.dumps(body).encode()
-        writer.write(request(path, raw, **headers))
-        try:
+        async with self.open() as (reader, writer):
+            writer.write(request(path, raw, **headers))
             return await read_answer(reader)
-        finally:
-            writer.close()
 
     async def record(self) -> Any:
         """The newest settled record."""
@@ -80,20 +86,30 @@ async def read_answer(reader: asyncio.StreamReader) -> tuple[int, dict[str, str]
     body = b""
     while size := int(await reader.readline(), 16):
         body += (await reader.readexactly(size + 2))[:-2]
+    await reader.readexactly(2)
     return int(head[0].split()[1]), headers, body
+
+
+@cache
+def empty_database() -> bytes:
+    """A migrated database without rows; migrating takes a second, copying nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "crocevia.db"
+        migrate.migrate(path)
+        return path.read_bytes()
 
 
 def declare(home: Home, engines: tuple[EngineSpec, ...], models: tuple[ModelSpec, ...], **project: Any) -> None:
     """Write a catalogue with the project `casa`, whose key is `chiave`."""
     home.create()
-    migrate.ensure(home.database)
+    home.database.write_bytes(empty_database())
     secret = key_secret(home)
     casa = ProjectSpec(**({"name": "casa", "mode": "agent", "model": models[0].name} | project))
 
     def work(tx: Transaction) -> None:
         for spec in (*engines, *models, casa):
             declared.save(tx, spec, 0.0)
-        declared.add_project_key(tx, "casa", digest(secret, KEY.encode()).hex(), KEY[:3], 0.0)
+        declared.add_project_key(tx, digest(secret, KEY.encode()).hex(), "casa", KEY[:3], 0.0)
         meta.bump_revision(tx)
 
     async def write() -> None:

@@ -131,7 +131,7 @@ class App:
             self.service = await self._opening.__aenter__()
         except Exception as error:
             self.failure = error
-            await send({"type": "lifespan.startup.failed", "message": type(error).__name__})
+            await send({"type": "lifespan.startup.failed", "message": ""})
             return
         await send({"type": "lifespan.startup.complete"})
         await receive()

@@ -1,0 +1,203 @@
+"""The process: what it loads, what it says, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crocevia.core.catalogue import EngineSpec
+from crocevia.storage.home import Home
+from tests.app.serving import BRAIN, KEY, declare, request
+from tests.doors.pepper.house import HELLO
+
+SERVE = """
+import sys
+from pathlib import Path
+from crocevia.app import run
+from crocevia.config import load
+from crocevia.core.errors import GatewayError
+from crocevia.storage.home import Home
+home = Home(Path(sys.argv[1]))
+try:
+    sys.exit(run(load(home, flags={"server.port": int(sys.argv[2]), "log.format": "json"}), home))
+except GatewayError as error:
+    sys.exit(f"refused: {error.message.key}")
+"""
+HEAVY = (
+    "alembic",
+    "genai_prices",
+    "pypdfium2",
+    "PIL",
+    "rich",
+    "jinja2",
+    "argon2",
+    "fpdf",
+    "jsonschema",
+    "cryptography",
+)
+SLOW = EngineSpec(name="scripted", kind="scripted", script=[{"say": [{"text": "uno"}, {"delay_ms": 60_000}]}])
+
+
+def started(home: Path, port: int = 0) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(home), str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+
+
+@contextmanager
+def process(home: Path, engine: EngineSpec | None = None) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A serving process and the line with which it said so."""
+    declare(Home(home), (engine or EngineSpec(name="scripted", kind="scripted"),), (BRAIN,))
+    child = started(home)
+    try:
+        assert child.stderr is not None
+        yield child, json.loads(child.stderr.readline())
+    finally:
+        child.kill()
+        child.communicate(timeout=10)
+
+
+def port_of(banner: dict[str, Any]) -> int:
+    return int(banner["url"].rpartition(":")[2])
+
+
+def open_stream(port: int) -> socket.socket:
+    """A stream that has said its first word."""
+    sock = socket.create_connection(("127.0.0.1", port), timeout=10)
+    sock.sendall(request("/agent", json.dumps(HELLO | {"stream": True}).encode()))
+    received = b""
+    while b"uno" not in received:
+        received += sock.recv(65536)
+    return sock
+
+
+def test_it_says_where_it_serves_and_ends_well_on_a_signal(tmp_path: Path) -> None:
+    with process(tmp_path) as (child, banner):
+        assert banner["event"] == "serving"
+        assert (banner["projects"], banner["models"], banner["engines"]) == (1, 1, 1)
+        assert KEY not in json.dumps(banner)
+        connection = http.client.HTTPConnection("127.0.0.1", port_of(banner), timeout=10)
+        connection.request("GET", "/up")
+        assert connection.getresponse().read() == b'{"status":"ok"}'
+        connection.close()
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=10) == 0
+        assert child.stderr is not None and "Traceback" not in child.stderr.read()
+
+
+def test_a_serving_process_loads_nothing_heavy() -> None:
+    code = f"""
+import sys
+import crocevia.app, crocevia.app.logs, uvloop
+from crocevia.config import Log
+crocevia.app.logs.configure(Log())
+import crocevia.engines.scripted, crocevia.engines.openai_chat, crocevia.engines.anthropic
+print([name for name in {HEAVY!r} if name in sys.modules])
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_signal_with_open_streams_ends_them_within_the_grace_period(tmp_path: Path) -> None:
+    (tmp_path / "crocevia.toml").write_text("[calls]\ndrain_seconds = 1\n")
+    with process(tmp_path, SLOW) as (child, banner):
+        streams = [open_stream(port_of(banner)) for _ in range(10)]
+        began = time.monotonic()
+        child.send_signal(signal.SIGTERM)
+        for sock in streams:
+            tail = b""
+            while piece := sock.recv(65536):
+                tail += piece
+            assert b"event: error" in tail and b"servizio_non_disponibile" in tail
+            sock.close()
+        assert child.wait(timeout=10) == 0
+        assert time.monotonic() - began < 1 + 2
+        assert child.stderr is not None and "Traceback" not in child.stderr.read()
+
+
+def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
+    with process(tmp_path, SLOW) as (child, banner):
+        sock = open_stream(port_of(banner))
+        child.send_signal(signal.SIGINT)
+        time.sleep(0.3)  # two signals at the same moment would be one
+        began = time.monotonic()
+        child.send_signal(signal.SIGINT)
+        child.wait(timeout=10)
+        assert time.monotonic() - began < 3
+        sock.close()
+
+
+def test_a_taken_address_and_a_served_home_are_said_in_a_word(tmp_path: Path) -> None:
+    with process(tmp_path / "a") as (_, banner):
+        declare(Home(tmp_path / "b"), (EngineSpec(name="scripted", kind="scripted"),), (BRAIN,))
+        for home, port, reason in (("b", port_of(banner), "address_taken"), ("a", 0, "home_in_use")):
+            second = started(tmp_path / home, port)
+            _, said = second.communicate(timeout=20)
+            assert (second.returncode, said.splitlines()[-1]) == (1, f"refused: {reason}")
+
+
+def test_calls_of_a_killed_process_are_settled_and_still_count(tmp_path: Path) -> None:
+    with process(tmp_path, SLOW) as (child, banner):
+        open_stream(port_of(banner)).close()
+        sock = open_stream(port_of(banner))
+        time.sleep(0.2)  # the record is written without anybody waiting for it
+        child.kill()
+        child.wait(timeout=10)
+        sock.close()
+    declare_limit(Home(tmp_path))
+    child = started(tmp_path)
+    try:
+        assert child.stderr is not None
+        assert json.loads(child.stderr.readline())["event"] == "calls of an earlier run were interrupted"
+        port = port_of(json.loads(child.stderr.readline()))
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+        headers = {"X-Pepper-Key": KEY, "X-Pepper-Project": "casa"}
+        connection.request("POST", "/agent", json.dumps(HELLO), headers)
+        answer = connection.getresponse()
+        assert (answer.status, json.loads(answer.read())["error"]["code"]) == (429, "troppe_richieste")
+        connection.close()
+    finally:
+        child.kill()
+        child.communicate(timeout=10)
+
+
+def declare_limit(home: Home) -> None:
+    """Two calls an hour from now on."""
+    import asyncio
+
+    from crocevia.core.catalogue import ProjectSpec
+    from crocevia.storage import declared
+    from crocevia.storage.database import Database
+
+    async def work() -> None:
+        database = Database(home.database)
+        spec = ProjectSpec(name="casa", mode="agent", model="Pepper 7", hourly_limit=2)
+        await database.write(lambda tx: declared.save(tx, spec, 0.0))
+        await database.close()
+
+    asyncio.run(work())
+
+
+@pytest.mark.parametrize("path", ["/", "/agent/", "/AGENT", "/up/x", "/agent.php/"])
+def test_other_addresses_are_404_in_json(path: str) -> None:
+    from tests.aio import run
+    from tests.app.serving import serving
+
+    async def work() -> None:
+        async with serving() as place:
+            status, headers, body = await place.post(path, HELLO)
+            assert (status, headers["content-type"]) == (404, "application/json")
+            assert json.loads(body)["error"]["code"] == "not_found"
+
+    run(work())
