@@ -1,15 +1,19 @@
 import asyncio
 import gzip
+import socket
 import ssl
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 import trustme
+from hypothesis import given
+from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
-from crocevia.documents.fetch import Fetched, Fetcher, FetchPolicy
+from crocevia.documents.fetch import Fetched, Fetcher, FetchPolicy, parse
 from tests.aio import run
 from tests.documents.servers import INNER, OUTER, Handler, Names, Server, outside, reply, secret, serving
 
@@ -414,3 +418,71 @@ def test_more_fetches_than_slots_wait_within_their_own_time() -> None:
             assert server.hits <= 2
 
     run(work())
+
+
+def test_the_machine_s_own_resolver_is_asked_off_the_loop_and_checked(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+
+    def answer(host: str, port: int, **_: Any) -> list[Any]:
+        asked.append((host, threading.current_thread().name))
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (INNER if host == "in.example" else OUTER, port))]
+
+    async def work() -> None:
+        async with serving(answering(reply(b"x")), OUTER) as server, serving(secret, INNER) as inner:
+            monkeypatch.setattr(socket, "getaddrinfo", answer)
+            fetcher = Fetcher(is_open=outside)
+            try:
+                assert (await fetcher.fetch(f"http://out.example:{server.port}/", ANY)).data == b"x"
+                assert await refused(fetcher.fetch(f"http://in.example:{inner.port}/", ANY)) == "fetch_failed"
+            finally:
+                await fetcher.close()
+            assert inner.hits == 0
+        assert [host for host, _ in asked] == ["out.example", "in.example"]
+        assert all(thread.startswith("fetch-names") for _, thread in asked)
+
+    run(work())
+
+
+def test_an_ipv6_literal_is_reached_when_its_address_is_open() -> None:
+    async def work() -> None:
+        try:
+            listener = await asyncio.start_server(lambda *_: None, "::1", 0)
+        except OSError:
+            pytest.skip("no IPv6 here")
+        listener.close()
+        async with serving(answering(reply(b"six")), "::1") as server:
+            fetcher = Fetcher(is_open=lambda address: address == "::1")
+            try:
+                assert (await fetcher.fetch(f"http://[::1]:{server.port}/", ANY)).data == b"six"
+            finally:
+                await fetcher.close()
+
+    run(work())
+
+
+def test_the_socket_checks_again_what_the_resolver_let_through() -> None:
+    async def work() -> None:
+        verdicts = iter([True, False])
+        async with serving(secret, INNER) as inner:
+            fetcher = Fetcher(resolve=names(), is_open=lambda _: next(verdicts, False))
+            try:
+                url = f"http://inner.example:{inner.port}/"
+                assert await refused(fetcher.fetch(url, ANY)) == "fetch_failed"
+            finally:
+                await fetcher.close()
+            assert inner.hits == 0
+
+    run(work())
+
+
+@given(st.text(max_size=60))
+def test_no_text_makes_parsing_fail_otherwise(text: str) -> None:
+    for url in (text, f"https://{text}", f"https://{text}/x", f"http://[{text}]/"):
+        try:
+            target = parse(url)
+        except GatewayError:
+            continue
+        host = target.raw_host or ""
+        assert host.isascii()
+        assert host == host.lower()
+        assert not set(host) & set("@/\\ %#?")

@@ -1,6 +1,8 @@
 import asyncio
 import base64
 import re
+import subprocess
+import sys
 import time
 from collections.abc import Sequence
 from typing import Any
@@ -75,6 +77,13 @@ def test_an_engine_that_reads_pdfs_gets_the_file_as_it_came() -> None:
     (got,) = took([sent(data, name="verbale.pdf")])
     assert got.parts == (FilePart(kind="document", media_type="application/pdf", data=data, name="verbale.pdf"),)
     assert (got.kind, got.pages) == ("document", 2)
+
+
+def test_a_protected_pdf_that_anybody_may_read_is_read_here_because_providers_refuse_it() -> None:
+    (got,) = took([sent(zoo.encrypted_pdf(password=""), name="estratto.pdf")])
+    (part,) = got.parts
+    assert isinstance(part, TextPart)
+    assert part.text.count("Readable by anybody.") == 20
 
 
 def test_an_engine_that_does_not_gets_its_text_inside_a_fence() -> None:
@@ -293,6 +302,13 @@ def test_no_name_holds_a_folder_or_a_control(name: str) -> None:
     clean = clean_name(name)
     assert 0 < len(clean) <= 120
     assert not re.search(r"[/\\\x00-\x1f\x7f\u200b-\u202e\ud800-\udfff]", clean)
+
+
+def test_importing_the_intake_loads_no_decoder() -> None:
+    heavy = ("pypdfium2", "PIL", "pi_heif", "charset_normalizer")
+    code = f"import sys, crocevia.documents.intake; print([name for name in {heavy} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-I", "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
 
 
 def test_a_source_shows_no_content_when_printed() -> None:

@@ -17,6 +17,11 @@ from crocevia.documents.workers import Workers
 from tests.aio import run
 from tests.documents import zoo
 
+try:
+    import uvloop
+except ImportError:
+    uvloop = None  # type: ignore[assignment]
+
 
 def check(data: bytes, max_pages: int = 600) -> Awaitable[PdfContent]:
     return check_pdf(Workers(), data, max_pages=max_pages)
@@ -64,6 +69,7 @@ def test_a_hostile_pdf_is_refused_by_its_own_sentence_whether_checked_or_read(ca
     run(work(), timeout=30)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bomb", [zoo.inflating_bomb(), zoo.form_bomb()], ids=["inflating", "forms"])
 def test_a_bomb_is_refused_within_its_cpu_time_and_only_its_worker_feels_it(bomb: bytes) -> None:
     async def work() -> None:
@@ -140,6 +146,21 @@ def test_a_worker_killed_midway_is_one_failed_file() -> None:
     run(work())
 
 
+@pytest.mark.skipif(uvloop is None, reason="no uvloop here")
+def test_a_worker_that_dies_while_it_is_fed_is_one_failed_file_on_the_server_s_loop_too() -> None:
+    async def work() -> None:
+        workers = Workers()
+        doomed = asyncio.create_task(check_pdf(workers, zoo.pdf(padding=30_000_000), max_pages=600))
+        while not workers.pids:
+            await asyncio.sleep(0)
+        os.kill(next(iter(workers.pids)), signal.SIGKILL)
+        assert await refusal(doomed) == "file_broke"
+        assert (await read(zoo.pdf(["still alive and well, thanks"]), workers)).pages == 1
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(work(), 20))
+
+
 def test_a_cancelled_reading_kills_its_worker() -> None:
     async def work() -> None:
         workers = Workers()
@@ -156,6 +177,7 @@ def test_a_cancelled_reading_kills_its_worker() -> None:
     run(work())
 
 
+@pytest.mark.slow
 def test_many_files_at_once_each_give_their_own_text() -> None:
     async def work() -> None:
         workers = Workers(processes=2)

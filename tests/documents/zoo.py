@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import hashlib
 import io
 import struct
 import zlib
@@ -106,13 +107,37 @@ def packed_liar(pages: int) -> bytes:
     return assemble([*objects, b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]>>", packed])
 
 
-def encrypted_pdf() -> bytes:
-    """Needs a password that nobody gives (RC4, 40 bits; the keys are noise)."""
-    noise = "<" + "ab" * 32 + ">"
-    guard = f"<</Filter/Standard/V 1/R 2/O{noise}/U{noise}/P -4>>".encode()
-    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[3 0 R]/Count 1>>"]
-    page = b"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]>>"
-    return assemble([*objects, page, guard], f"/Encrypt 4 0 R/ID[{noise}{noise}]")
+_PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
+
+
+def encrypted_pdf(password: str = "nobody knows it") -> bytes:
+    """Protected by a password to open it; an empty one leaves only the owner's, so that anybody may read it."""
+    user, owner = ((secret.encode() + _PADDING)[:32] for secret in (password, "the owner's"))
+    told = rc4(hashlib.md5(owner).digest()[:5], user)
+    name = bytes(range(16))
+    key = hashlib.md5(user + told + struct.pack("<i", -4) + name).digest()[:5]
+    text = rc4(hashlib.md5(key + b"\x05\x00\x00\x00\x00").digest()[:10], _lines("Readable by anybody.\n" * 20))
+    guard = f"<</Filter/Standard/V 1/R 2/P -4/O<{told.hex()}>/U<{rc4(key, _PADDING).hex()}>>>"
+    page = "<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 5 0 R/Resources<</Font<</F 3 0 R>>>>>>"
+    font = b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica>>"
+    objects = [b"<</Type/Catalog/Pages 2 0 R>>", b"<</Type/Pages/Kids[4 0 R]/Count 1>>", font]
+    objects += [page.encode(), stream(text), guard.encode()]
+    return assemble(objects, f"/Encrypt 6 0 R/ID[<{name.hex()}><{name.hex()}>]")
+
+
+def rc4(key: bytes, data: bytes) -> bytes:
+    """The cipher of the oldest protected PDFs."""
+    box, at = list(range(256)), 0
+    for index in range(256):
+        at = (at + box[index] + key[index % len(key)]) & 255
+        box[index], box[at] = box[at], box[index]
+    out, one, two = bytearray(), 0, 0
+    for value in data:
+        one = (one + 1) & 255
+        two = (two + box[one]) & 255
+        box[one], box[two] = box[two], box[one]
+        out.append(value ^ box[(box[one] + box[two]) & 255])
+    return bytes(out)
 
 
 def inflating_bomb(size: int = 200 * 1024) -> bytes:

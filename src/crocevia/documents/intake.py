@@ -321,7 +321,7 @@ def _pdf_parts(content: PdfContent, name: str) -> tuple[Part, ...]:
         text = ""
     notes = [] if content.complete else [f"[cut after {len(text)} characters]"]
     if content.unseen and (text or images):
-        notes.append(f"[{content.unseen} more pages hold no text and are not shown]")
+        notes.append(f"[pages without text that are not shown: {content.unseen}]")
     if text:
         return (TextPart(text=fence("\n".join([text, *notes]), name)), *images)
     if images:

@@ -37,8 +37,8 @@ async def read_pdf(
         "page_pixels": page_pixels,
     }
     job = Job(operation="pdf_read", options=options, memory=_MEMORY, seconds=_seconds(data) + max_rendered)
-    # UTF-8 takes at most 4 bytes a character; a JPEG of quality 85 well under 2 a pixel.
-    max_output = 4 * max_chars + 16 * max_pages + 2 * max_rendered * page_pixels + (1 << 16)
+    # UTF-8 takes at most 4 bytes a character, and a page's JPEG about one a pixel if the page is pure noise.
+    max_output = 4 * max_chars + 16 * max_pages + max_rendered * page_pixels + (1 << 16)
     return await workers.run(job, data, PdfContent, max_output=max_output)
 
 

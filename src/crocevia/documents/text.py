@@ -6,9 +6,11 @@ import codecs
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 _SAMPLE = 256 * 1024
+_WINDOW = 1 << 15
+_LONGEST = 1024  # characters; more than any pattern here can match
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
@@ -112,21 +114,32 @@ def _detected(data: bytes) -> str:
 
 def _replace_folded(text: str, pattern: re.Pattern[str], put: Callable[[re.Match[str]], str]) -> str:
     """Replace what `pattern` finds in the folded text, in the text itself, whose other characters stay as they are."""
-    if text.isascii():
-        return pattern.sub(put, text)
-    plain = {sign: _plain(sign) for sign in set(text)}
-    folded = text.translate({ord(sign): fold for sign, fold in plain.items()})
-    if pattern.search(folded) is None:
+    plain = {} if text.isascii() else {sign: _plain(sign) for sign in set(text)}
+    folded = text.translate({ord(sign): fold for sign, fold in plain.items()}) if plain else text
+    found = list(_scan(pattern, folded))
+    if not found:
         return text
     # Where each folded character came from; only texts that do hold a look-alike pay for this.
-    places = [place for place, sign in enumerate(text) for _ in plain[sign]]
+    places = [place for place, sign in enumerate(text) for _ in plain[sign]] if plain else range(len(text))
     out: list[str] = []
     at = 0
-    for match in pattern.finditer(folded):
+    for match in found:
         start, end = places[match.start()], places[match.end() - 1] + 1
         out += (text[at:start], put(match))
         at = max(at, end)
     return "".join([*out, text[at:]])
+
+
+def _scan(pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """`finditer` in short steps: one search holds the interpreter's lock, and with it the event loop, until it ends."""
+    at = 0
+    while at < len(text):
+        match = pattern.search(text, at, at + _WINDOW + _LONGEST)
+        if match is None or match.start() >= at + _WINDOW:
+            at += _WINDOW
+        else:
+            yield match
+            at = match.end()
 
 
 def _plain(sign: str) -> str:

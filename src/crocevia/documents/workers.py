@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from contextlib import suppress
 from typing import TypeVar
 
 import msgspec
@@ -56,11 +57,13 @@ class Workers:
                     status = await process.wait()
                 finally:
                     feeding.cancel()
+                    await asyncio.gather(feeding, return_exceptions=True)
         except TimeoutError:
             raise _refused("file_slow") from None
         finally:
             if process.returncode is None:
-                process.kill()
+                with suppress(ProcessLookupError):
+                    process.kill()
                 await process.wait()
             self.pids.discard(process.pid)
         if _XCPU is not None and status == -_XCPU:
