@@ -156,7 +156,11 @@ def crocevia(folder: Path, upstream_port: int, kind: str) -> Iterator[Target]:
     env = {name: value for name, value in os.environ.items() if not name.startswith(("CROCEVIA_", "OPENCLAW_"))}
     command = [sys.executable, "-m", "crocevia.cli"]
     for step in (["init", "--json"], ["apply", str(declared)]):
-        subprocess.run([*command, *step, "--home", str(home)], env=env, check=True, stdout=subprocess.DEVNULL)
+        done = subprocess.run(
+            [*command, *step, "--home", str(home)], env=env, capture_output=True, text=True, check=False
+        )
+        if done.returncode:
+            raise SystemExit(f"crocevia {step[0]} failed:\n{done.stderr}")
     port = free_port()
     serve = [*command, "serve", "--home", str(home), "--port", str(port)]
 
