@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Awaitable, Callable
 
 import pytest
+import trustme
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.engines.http import HttpClient, HttpResponse, Timeouts
@@ -241,5 +243,61 @@ def test_closing_twice_and_closing_an_unused_client_are_fine() -> None:
         http = HttpClient()
         await http.close()
         await http.close()
+
+    run(work())
+
+
+def test_a_certificate_that_nobody_signed_is_not_trusted() -> None:
+    async def work() -> None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        trustme.CA().issue_cert("127.0.0.1").configure_cert(context)
+        async with Provider(answer(200, b"ok"), tls=context) as provider:
+            http = HttpClient()
+            try:
+                with pytest.raises(GatewayError) as failure:
+                    await send(http, provider.url)
+                assert failure.value.message.key == "upstream_untrusted"
+                assert not failure.value.retryable
+                assert provider.requests == []
+            finally:
+                await http.close()
+
+    run(work())
+
+
+def test_a_large_request_that_nobody_reads_is_given_up_at_once() -> None:
+    class Deaf(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            assert isinstance(transport, asyncio.Transport)
+            self.transport = transport
+            transport.pause_reading()
+            accepted.append(self)
+            came.set()
+
+        def data_received(self, data: bytes) -> None:
+            sizes.append(len(data))
+
+        def connection_lost(self, exc: Exception | None) -> None:
+            gone.set()
+
+    accepted: list[Deaf] = []
+    sizes: list[int] = []
+    came, gone = asyncio.Event(), asyncio.Event()
+
+    async def work() -> None:
+        server = await asyncio.get_running_loop().create_server(Deaf, "127.0.0.1", 0)
+        port = server.sockets[0].getsockname()[1]
+        http = HttpClient()
+        task = asyncio.create_task(send(http, f"http://127.0.0.1:{port}", b"x" * (64 * 2**20)))
+        await came.wait()
+        await asyncio.sleep(0.1)
+        task.cancel()
+        await asyncio.wait([task])
+        accepted[0].transport.resume_reading()
+        async with asyncio.timeout(1):
+            await gone.wait()
+        assert sum(sizes) < 32 * 2**20
+        await http.close()
+        server.close()
 
     run(work())

@@ -7,7 +7,7 @@
 
 Requests take the plays in order, the last one again and again. A step is bytes (one write), an `asyncio.Event`
 (waits until the test sets it), `CUT` (closes the socket) or `RESET` (closes it with a RST).
-`provider.open` counts the connections that are open now.
+`provider.open` counts the connections that are open now. `Provider(…, tls=context)` speaks TLS.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+import ssl
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -77,7 +78,8 @@ class Received:
 
 
 class Provider:
-    def __init__(self, *plays: Play) -> None:
+    def __init__(self, *plays: Play, tls: ssl.SSLContext | None = None) -> None:
+        self._tls = tls
         self.plays = list(plays)
         self.requests: list[Received] = []
         self.arrived = asyncio.Condition()
@@ -87,7 +89,7 @@ class Provider:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self._port}"
+        return f"{'https' if self._tls else 'http'}://127.0.0.1:{self._port}"
 
     async def request(self, index: int) -> Received:
         """The request of that number, waiting for it."""
@@ -97,7 +99,7 @@ class Provider:
 
     async def __aenter__(self) -> Self:
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, backlog=1024)
+        self._server = await loop.create_server(lambda: _Connection(self), "127.0.0.1", 0, backlog=1024, ssl=self._tls)
         self._port = self._server.sockets[0].getsockname()[1]
         return self
 

@@ -159,6 +159,7 @@ class AnthropicDecoder:
 
     def _begin_block(self, event: _Event, out: list[ModelEvent]) -> None:
         self.started = True
+        self._end_block(event, out)  # for servers that leave its stop out
         self._settle(out, truncated=False)
         try:
             opened = self._open = _OpenBlock(_block.decode(event.content_block), event.content_block.copy())
@@ -200,7 +201,7 @@ class AnthropicDecoder:
         elif delta.type == "compaction_delta" and delta.content:
             opened.add("content", delta.content)
 
-    def _end_block(self, event: _Event, out: list[ModelEvent]) -> None:
+    def _end_block(self, _event: _Event | None, out: list[ModelEvent]) -> None:
         opened, self._open = self._open, None
         if opened is None:
             return
@@ -236,7 +237,8 @@ class AnthropicDecoder:
             self._stop = event.delta.stop_reason
         self._report(event.usage, out)
 
-    def _end(self, _event: _Event | None, out: list[ModelEvent]) -> None:
+    def _end(self, event: _Event | None, out: list[ModelEvent]) -> None:
+        self._end_block(event, out)
         reason = _reason(self._stop)
         self._settle(out, truncated=reason in _TRUNCATING)
         out.append(Stopped(reason))

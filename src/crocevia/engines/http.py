@@ -53,16 +53,8 @@ class HttpClient:
         try:
             async with asyncio.timeout_at(limit):
                 response = await self._send(method, url, headers, body)
-        except aiohttp.ConnectionTimeoutError:
-            raise GatewayError(Code.UPSTREAM_TIMEOUT, retryable=True) from None
-        except TimeoutError:
-            raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
-        except aiohttp.ClientSSLError:
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted")) from None
-        except (aiohttp.ClientConnectorError, aiohttp.InvalidURL):
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True) from None
-        except (aiohttp.ClientError, ValueError, OSError):
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut")) from None
+        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
+            raise _failure(error) from None
         return HttpResponse(response, loop, self.timeouts.idle, deadline, self._ending)
 
     async def close(self) -> None:
@@ -77,13 +69,27 @@ class HttpClient:
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
     ) -> aiohttp.ClientResponse:
         session = self._session or self._start()
-        for attempt in (0, 1):
+        try:
+            return await self._request(session, method, url, headers, body)
+        except BaseException:
+            # aiohttp closes, but a close first waits for the peer to take what is still unsent.
+            transport, _ = _connection.get()
+            if transport is not None:
+                transport.abort()
+            raise
+        finally:
+            _connection.set(_NONE)
+
+    async def _request(
+        self, session: aiohttp.ClientSession, method: str, url: str, headers: Mapping[str, str], body: bytes | None
+    ) -> aiohttp.ClientResponse:
+        for last in (False, True):
             data = io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body
             try:
                 return await session.request(method, url, headers=headers, data=data, allow_redirects=False)
             except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
                 # A pooled connection that the other side had closed meanwhile says nothing about this request.
-                if attempt or not _stale(error):
+                if last or not _stale(error):
                     raise
         raise AssertionError("unreachable")
 
@@ -193,11 +199,13 @@ class HttpResponse:
         self._ending.discard(self)
 
 
-_reused: ContextVar[bool] = ContextVar("reused", default=False)
+# The connection that this task's request is on, and whether it had served before.
+_NONE: tuple[asyncio.Transport | None, bool] = (None, False)
+_connection: ContextVar[tuple[asyncio.Transport | None, bool]] = ContextVar("connection", default=_NONE)
 
 
 class _Connector(aiohttp.TCPConnector):
-    """Remembers which connections have served before: only those can be stale."""
+    """Notes which connections have served before: only those can be stale."""
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)
@@ -205,13 +213,26 @@ class _Connector(aiohttp.TCPConnector):
 
     async def connect(self, *args: Any, **kwargs: Any) -> Any:
         connection = await super().connect(*args, **kwargs)
-        _reused.set(connection.protocol in self._served)
-        self._served.add(connection.protocol)
+        protocol = connection.protocol
+        _connection.set((connection.transport, protocol in self._served))
+        self._served.add(protocol)
         return connection
 
 
 def _stale(error: Exception) -> bool:
-    if isinstance(error, aiohttp.ClientConnectorError) or not _reused.get():
+    _, served_before = _connection.get()
+    if isinstance(error, aiohttp.ClientConnectorError) or not served_before:
         return False
     # Of a cut inside the head, aiohttp hands over what it had parsed of it.
     return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
+
+
+def _failure(error: Exception) -> GatewayError:
+    """What to tell of a request that got no status. Only what was surely not sent may be sent again."""
+    if isinstance(error, TimeoutError):
+        return GatewayError(Code.UPSTREAM_TIMEOUT, retryable=isinstance(error, aiohttp.ConnectionTimeoutError))
+    if isinstance(error, aiohttp.ClientSSLError):
+        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted"))
+    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
+        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True)
+    return GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut"))

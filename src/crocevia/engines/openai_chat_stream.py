@@ -132,7 +132,9 @@ class ChatDecoder:
                 continue
             delta = choice.delta or choice.message
             if delta is not None:
+                before = len(out)
                 self._say(delta, out)
+                self.started = self.started or len(out) > before
             if choice.finish_reason:
                 self._finish = choice.finish_reason
         usage = chunk.usage or chunk.timings
@@ -183,6 +185,8 @@ class ChatDecoder:
         return pending
 
     def _end(self, out: list[ModelEvent]) -> None:
+        if self._finish == "error":
+            raise upstream_errors.from_stream(None)
         # Some servers say «stop» after a tool call.
         stop = StopReason.TOOL_USE if self._calls else StopReason.END
         reason = StopReason.REFUSAL if self._refused else _STOPS.get(self._finish or "", stop)

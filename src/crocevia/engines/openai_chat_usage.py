@@ -7,55 +7,59 @@ from typing import Any
 
 from crocevia.core.usage import Usage
 
-# Dotted names are inside a nested object. The first one that holds a number counts.
-_WHOLE_INPUT = ("prompt_tokens", "promptTokens")
-_INPUT = ("input_tokens", "inputTokens", "input", "prompt_n")
-_OUTPUT = ("completion_tokens", "completionTokens", "output_tokens", "outputTokens", "output", "predicted_n")
-# Parts of the input in these places are inside the figure above them.
-_READ_INSIDE = ("prompt_tokens_details.cached_tokens", "input_tokens_details.cached_tokens", "cached_tokens")
-_WRITE_INSIDE = ("prompt_tokens_details.cache_write_tokens", "input_tokens_details.cache_write_tokens")
-# These come beside an input that leaves them out, unless that input is called prompt tokens.
-_READ_BESIDE = (
-    "cache_read_input_tokens",
-    "cacheRead",
-    "cacheReadTokens",
-    "cache_read",
-    "cachedInputTokens",
-    "prompt_cache_hit_tokens",
-    "cache_n",
-)
-_WRITE_BESIDE = ("cache_creation_input_tokens", "cacheWrite", "cacheWriteTokens", "cache_write", "cache_write_tokens")
-_REASONING = (
-    "completion_tokens_details.reasoning_tokens",
-    "output_tokens_details.reasoning_tokens",
-    "reasoning_tokens",
-    "reasoningTokens",
-    "reasoning",
-)
+_NAMES: dict[str, tuple[str, ...]] = {
+    "whole": ("prompt_tokens", "promptTokens"),
+    "input": ("input_tokens", "inputTokens", "input", "prompt_n"),
+    "output": ("completion_tokens", "completionTokens", "output_tokens", "outputTokens", "output", "predicted_n"),
+    # Beside an input that leaves the cache out, unless that input is called prompt tokens.
+    "read": (
+        "cache_read_input_tokens",
+        "cacheRead",
+        "cacheReadTokens",
+        "cache_read",
+        "cachedInputTokens",
+        "prompt_cache_hit_tokens",
+        "cache_n",
+    ),
+    "write": ("cache_creation_input_tokens", "cacheWrite", "cacheWriteTokens", "cache_write", "cache_write_tokens"),
+    # Inside the input in any case.
+    "read_inside": ("cached_tokens",),
+    "reasoning": ("reasoning_tokens", "reasoningTokens", "reasoning"),
+}
+_MEANINGS = {name: meaning for meaning, names in _NAMES.items() for name in names}
+# Objects within the usage object; what they hold is part of the figure beside them.
+_DETAILS = {
+    "prompt_tokens_details": {"cached_tokens": "read_inside", "cache_write_tokens": "write_inside"},
+    "input_tokens_details": {"cached_tokens": "read_inside", "cache_write_tokens": "write_inside"},
+    "completion_tokens_details": {"reasoning_tokens": "reasoning"},
+    "output_tokens_details": {"reasoning_tokens": "reasoning"},
+}
 
 
 def read(usage: Mapping[str, Any]) -> Usage:
     """The figures of a usage object (or of llama.cpp's timings) in our meaning: the cache is part of the input."""
-    whole, part = _first(usage, _WHOLE_INPUT), _first(usage, _INPUT)
-    read_inside, write_inside = _first(usage, _READ_INSIDE), _first(usage, _WRITE_INSIDE)
-    read_beside, write_beside = _first(usage, _READ_BESIDE), _first(usage, _WRITE_BESIDE)
-    if whole is None and part is not None:
-        whole = part + (read_beside or 0) + (write_beside or 0)
+    found: dict[str, int] = {}
+    _collect(usage, _MEANINGS, found)
+    for holder, meanings in _DETAILS.items():
+        details = usage.get(holder)
+        if isinstance(details, dict):
+            _collect(details, meanings, found)
+    get = found.get
+    whole = get("whole")
+    if whole is None and "input" in found:
+        whole = found["input"] + get("read", 0) + get("write", 0)
     return Usage(
         input_tokens=whole,
-        output_tokens=_first(usage, _OUTPUT),
-        cache_read_tokens=read_inside if read_inside is not None else read_beside,
-        cache_write_tokens=write_inside if write_inside is not None else write_beside,
-        reasoning_tokens=_first(usage, _REASONING),
+        output_tokens=get("output"),
+        cache_read_tokens=get("read_inside", get("read")),
+        cache_write_tokens=get("write_inside", get("write")),
+        reasoning_tokens=get("reasoning"),
     )
 
 
-def _first(usage: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
-    for name in names:
-        holder, _, inner = name.partition(".")
-        value = usage.get(holder)
-        if inner:
-            value = value.get(inner) if isinstance(value, dict) else None
-        if isinstance(value, int | float) and not isinstance(value, bool) and value >= 0:
-            return int(value)
-    return None
+def _collect(values: Mapping[str, Any], meanings: Mapping[str, str], found: dict[str, int]) -> None:
+    """Note each figure that means something; where a server says it twice, one of them is often 0."""
+    for name, value in values.items():
+        meaning = meanings.get(name)
+        if meaning is not None and type(value) in (int, float) and 0 <= value < 2**63:
+            found[meaning] = max(int(value), found.get(meaning, 0))
