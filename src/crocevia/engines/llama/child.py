@@ -16,7 +16,11 @@ import msgspec
 
 
 class ChildSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child is told. `context`: tokens per slot. `threads`: for generation; prefill uses `batch_threads`."""
+    """What the child is told.
+
+    context: tokens of prompt and answer together. threads: for generation; prompts use `batch_threads`.
+    memory: a folder in which the state of the model can be kept over a restart.
+    """
 
     model: str
     api_key: str
@@ -24,6 +28,7 @@ class ChildSettings(msgspec.Struct, frozen=True, kw_only=True):
     threads: int
     batch_threads: int
     cache_mib: int
+    memory: str
 
 
 def main() -> None:
@@ -60,7 +65,7 @@ def _serve(settings: ChildSettings) -> Any:
     params.port = 0
     params.api_keys = [settings.api_key]
     params.ui = False
-    params.warmup = True
+    params.slot_save_path = os.path.join(settings.memory, "")  # noqa: PTH118  # the separator at the end is needed
     return xllamacpp.Server(params)
 
 

@@ -15,7 +15,6 @@ from crocevia.engines.registry import EngineContext
 
 from . import weights
 from .exchange import Exchange
-from .prompt import lesson
 from .worker import COMMAND, LlamaSettings, Worker
 
 _WARM_SECONDS = 300.0
@@ -51,7 +50,8 @@ class LlamaEngine:
     async def start(self, model: str = "") -> None:
         """Load a model before anyone asks for it, and let it read what all calls with tools begin with.
 
-        To be run in the background. Raises GatewayError(UNAVAILABLE) when the weights are not here or do not load.
+        To be run in the background; the reading takes seconds the first time and none on later starts.
+        Raises GatewayError(UNAVAILABLE) when the weights are not here or do not load.
         """
         worker = self._worker(model)
         deadline = asyncio.get_running_loop().time() + _WARM_SECONDS
@@ -59,8 +59,7 @@ class LlamaEngine:
         idle = False
         try:
             await worker.ready(deadline)
-            messages = [*lesson(), {"role": "user", "content": "Hi"}]
-            await worker.ask("/v1/chat/completions", {"messages": messages, "max_tokens": 1}, deadline)
+            await worker.learn(deadline)
             idle = True
         finally:
             worker.leave(idle=idle)
@@ -105,5 +104,5 @@ class LlamaEngine:
             raise GatewayError(Code.UNAVAILABLE, say("draining"))
         path = weights.locate(model, self._models_dir)
         if path not in self._workers:
-            self._workers[path] = Worker(path, self._http, self._settings, self._command)
+            self._workers[path] = Worker(path, self._models_dir / "memory", self._http, self._settings, self._command)
         return self._workers[path]

@@ -19,6 +19,14 @@ _MAX_ITEMS = 50
 _MAX_DEPTH = 8
 _MAX_CHOICES = 200
 _MAX_PROPERTIES = 60
+_MAX_NODES = 400
+
+
+class _Source(msgspec.Struct):
+    """The document that references point into, and how many more schemas may be made of it."""
+
+    schema: dict[str, Any]
+    left: int
 
 
 def arguments_schema(parameters: Raw) -> dict[str, Any]:
@@ -29,10 +37,12 @@ def arguments_schema(parameters: Raw) -> dict[str, Any]:
         return ANY_OBJECT
     if not isinstance(root, dict):
         return ANY_OBJECT
-    resolved = _resolve(root, root)
+    resolved = _resolve(root, _Source(root, 1))
     if not any(key in resolved for key in ("properties", "anyOf", "oneOf", "allOf", "additionalProperties")):
         return {"type": "object", "properties": {}, "additionalProperties": False}
-    return _object(resolved, root, 0)
+    source = _Source(root, _MAX_NODES)
+    made = _object(resolved, source, 0)
+    return made if source.left > 0 else ANY_OBJECT
 
 
 def reply_schema() -> dict[str, Any]:
@@ -55,9 +65,10 @@ def call_schema(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _value(schema: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
+def _value(schema: Any, root: _Source, depth: int) -> dict[str, Any]:
     """One schema made plain; `{}` (anything) where it cannot be."""
-    if not isinstance(schema, dict) or depth > _MAX_DEPTH:
+    root.left -= 1
+    if not isinstance(schema, dict) or depth > _MAX_DEPTH or root.left <= 0:
         return {}
     schema = _resolve(schema, root)
     for rule in (_choices, _alternatives):
@@ -69,7 +80,7 @@ def _value(schema: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
     return _typed(schema, kind, root, depth)
 
 
-def _typed(schema: dict[str, Any], kind: Any, root: dict[str, Any], depth: int) -> dict[str, Any]:
+def _typed(schema: dict[str, Any], kind: Any, root: _Source, depth: int) -> dict[str, Any]:
     if not isinstance(kind, str) or kind not in _TYPES:
         return {}
     if kind == "object":
@@ -86,7 +97,7 @@ def _typed(schema: dict[str, Any], kind: Any, root: dict[str, Any], depth: int) 
     return {"type": kind, **(_range(schema) if kind == "integer" else {})}
 
 
-def _object(schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any]:
+def _object(schema: dict[str, Any], root: _Source, depth: int) -> dict[str, Any]:
     properties = schema.get("properties")
     if not isinstance(properties, dict) or len(properties) > _MAX_PROPERTIES:
         return ANY_OBJECT
@@ -99,7 +110,7 @@ def _object(schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[st
     }
 
 
-def _choices(schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any] | None:
+def _choices(schema: dict[str, Any], root: _Source, depth: int) -> dict[str, Any] | None:
     if "const" in schema:
         return {"const": schema["const"]}
     choices = schema.get("enum")
@@ -108,14 +119,14 @@ def _choices(schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[s
     return None
 
 
-def _alternatives(schema: dict[str, Any], root: dict[str, Any], depth: int) -> dict[str, Any] | None:
+def _alternatives(schema: dict[str, Any], root: _Source, depth: int) -> dict[str, Any] | None:
     options = schema.get("anyOf") or schema.get("oneOf")
     if isinstance(options, list) and 0 < len(options) <= _MAX_CHOICES:
         return {"anyOf": [_value(option, root, depth + 1) for option in options]}
     return None
 
 
-def _union(schema: dict[str, Any], kinds: list[Any], root: dict[str, Any], depth: int) -> dict[str, Any]:
+def _union(schema: dict[str, Any], kinds: list[Any], root: _Source, depth: int) -> dict[str, Any]:
     options = [_typed(schema, kind, root, depth + 1) for kind in kinds]
     return {"anyOf": options} if options and all(options) else {}
 
@@ -129,13 +140,13 @@ def _range(schema: dict[str, Any]) -> dict[str, Any]:
     return kept
 
 
-def _resolve(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
+def _resolve(schema: dict[str, Any], root: _Source) -> dict[str, Any]:
     """The schema a local `$ref` points to; `{}` when it is remote, broken or circles."""
     for _ in range(_MAX_DEPTH):
         reference = schema.get("$ref")
         if reference is None:
             return schema
-        found: Any = root if isinstance(reference, str) and reference.startswith("#") else None
+        found: Any = root.schema if isinstance(reference, str) and reference.startswith("#") else None
         for step in reference[1:].split("/")[1:] if found is not None else ():
             found = found.get(step.replace("~1", "/").replace("~0", "~")) if isinstance(found, dict) else None
         if not isinstance(found, dict):

@@ -230,7 +230,10 @@ def _size(path: Path) -> int:
 
 
 def _tree_size(folder: Path) -> int:
-    return sum(_size(path) for path in folder.rglob("*.whl"))
+    """Bytes of wheels here, while others come and go."""
+    return sum(
+        _size(Path(place, name)) for place, _, names in os.walk(folder) for name in names if name.endswith(".whl")
+    )
 
 
 def _empty(folder: Path, keep: bool = True) -> None:

@@ -6,11 +6,13 @@ One call at a time: the slot is held from before the start of the child until th
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import os
 import re
 import secrets
 import sys
 from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +22,7 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.engines.http import HttpClient, HttpResponse
 
 from .child import ChildSettings
+from .prompt import lesson
 
 COMMAND = (sys.executable, "-m", "crocevia.engines.llama.child")
 
@@ -59,13 +62,15 @@ class Worker:
     """The child for one file of weights."""
 
     def __init__(
-        self, weights: Path, http: HttpClient, settings: LlamaSettings, command: Sequence[str] = COMMAND
+        self, weights: Path, memory: Path, http: HttpClient, settings: LlamaSettings, command: Sequence[str] = COMMAND
     ) -> None:
         self.refused: set[bytes] = set()  # parameter schemas that the grammar does not take
         self._weights = weights
         self._http = http
         self._settings = settings
         self._command = command
+        self._memory = memory
+        self.remembers = False  # the model has read the lesson, now or in an earlier life
         self._slot = asyncio.Lock()
         self._waiting = 0
         self._child: Child | None = None
@@ -110,9 +115,43 @@ class Worker:
             async with asyncio.timeout_at(min(deadline, loop.time() + _LOAD_SECONDS)):
                 await asyncio.sleep(max(0.0, self._not_before - loop.time()))
                 self._child = await self._start()
+                self.remembers = await self._recall(deadline)
         except TimeoutError:
             raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
         return self._child
+
+    async def learn(self, deadline: float) -> None:
+        """Let the model read what all calls with tools begin with, and keep its state for later starts."""
+        if self.remembers:
+            return
+        messages = [*lesson(), {"role": "user", "content": "Hi"}]
+        await self.ask("/v1/chat/completions", {"messages": messages, "max_tokens": 1}, deadline)
+        name = self._memory_name()
+        status, _ = await self.ask("/slots/0?action=save", {"filename": f"{name}.new"}, deadline)
+        if status == 200:
+            (self._memory / f"{name}.new").replace(self._memory / name)
+        self.remembers = True
+
+    async def _recall(self, deadline: float) -> bool:
+        kept = self._memory / self._memory_name()
+        if not kept.is_file():
+            return False
+        status = 0
+        try:
+            status, _ = await self.ask("/slots/0?action=restore", {"filename": kept.name}, deadline)
+        finally:
+            if status != 200:  # damaged: it must not break the next start too
+                kept.unlink(missing_ok=True)
+        return status == 200
+
+    def _memory_name(self) -> str:
+        """Valid for these weights, this runtime, this context and this lesson only."""
+        try:
+            runtime = version("xllamacpp")
+        except PackageNotFoundError:
+            runtime = "none"
+        said = repr((self._weights.name, runtime, self._settings.context, list(lesson())))
+        return f"{hashlib.sha256(said.encode()).hexdigest()[:32]}.slot"
 
     async def explain(self, failure: GatewayError) -> GatewayError:
         """`failure`, or the crash that is behind it."""
@@ -176,6 +215,7 @@ class Worker:
             return False
 
     async def _start(self) -> Child:
+        self._memory.mkdir(parents=True, exist_ok=True)
         settings = self._child_settings()
         process = await asyncio.create_subprocess_exec(
             *self._command,
@@ -208,6 +248,7 @@ class Worker:
             threads=self._settings.threads or max(1, cores // 2),
             batch_threads=self._settings.batch_threads or cores,
             cache_mib=self._settings.cache_mib,
+            memory=str(self._memory),
         )
 
     def _fail(self) -> None:
