@@ -88,10 +88,25 @@ def spell(declaration: Declaration) -> str:
     """The declaration as TOML, without secrets, ordered by name."""
     return toml.write(
         {
-            table: [msgspec.to_builtins(spec) for spec in sorted(getattr(declaration, table), key=name_of)]
+            table: [_shown(spec) for spec in sorted(getattr(declaration, table), key=name_of)]
             for table in DECLARED_TABLES
         }
     )
+
+
+def _shown(spec: Spec) -> dict[str, Any]:
+    """The fields that differ from their defaults (msgspec omits by identity, which equal texts may not have)."""
+    written: dict[str, Any] = msgspec.to_builtins(spec)
+    fields = msgspec.structs.fields(spec)
+    return {
+        field.name: written[field.name]
+        for field in fields
+        if field.name in written and (field.required or getattr(spec, field.name) != _default(field))
+    }
+
+
+def _default(field: msgspec.structs.FieldInfo) -> Any:
+    return field.default_factory() if field.default is msgspec.NODEFAULT else field.default
 
 
 _WHERE: Final = re.compile(r"\((at (?:line \d+, column \d+|end of document))\)$")
