@@ -62,10 +62,11 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         home.models,
         report=lambda name, error: log.warning("engine cannot be used", engine=name, error=_spoken(error)),
     )
+    queue = CallRecords(database)
     try:
         await catalogue.start()
         limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
-        gateway = Gateway(catalogue, engines.get, CallRecords(database), limits=limits)
+        gateway = Gateway(catalogue, engines.get, queue, limits=limits)
         await _remember(database, gateway, log)
         engines.warm()
         agent = AgentEndpoint(
@@ -80,6 +81,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
     finally:
         await catalogue.close()
         await engines.close()
+        queue.flush()
 
 
 async def _remember(database: Database, gateway: Gateway, log: Any) -> None:

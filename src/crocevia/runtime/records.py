@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
+import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from crocevia.storage.records import OpenedCall, SettledCall, open_calls, settle_calls
 
 if TYPE_CHECKING:
     from crocevia.storage.database import Transaction
+
+
+GATHER_SECONDS: Final = 0.01
 
 
 class Poster(Protocol):
@@ -21,14 +24,17 @@ class Poster(Protocol):
 
 
 class CallRecords:
-    """Queues records for the store. However many calls end at once, they cost the loop one `post`."""
+    """Queues records for the store. What comes within `gather` seconds is one unit of work: one wake-up of the
+    writer's thread, which would otherwise fight the event loop for the interpreter at every call.
+    """
 
-    __slots__ = ("_database", "_posted", "_waiting")
+    __slots__ = ("_database", "_gather", "_timer", "_waiting")
 
-    def __init__(self, database: Poster) -> None:
+    def __init__(self, database: Poster, *, gather: float = GATHER_SECONDS) -> None:
         self._database = database
-        self._waiting: deque[OpenedCall | SettledCall] = deque()
-        self._posted = False
+        self._gather = gather
+        self._waiting: list[OpenedCall | SettledCall] = []
+        self._timer: asyncio.TimerHandle | None = None
 
     @property
     def failing(self) -> bool:
@@ -38,31 +44,19 @@ class CallRecords:
     def put(self, record: OpenedCall | SettledCall) -> None:
         """Queue a record; it is written in order, and retried until it is."""
         self._waiting.append(record)
-        if not self._posted:
-            self._posted = True
-            self._database.post(_Group(self))
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(self._gather, self.flush)
 
-    def take(self) -> list[OpenedCall | SettledCall]:
-        """Everything queued so far. Called by the writer's thread."""
-        # The flag falls first: whoever appends after the drain finds it down and posts again.
-        self._posted = False
-        taken: list[OpenedCall | SettledCall] = []
-        while self._waiting:
-            taken.append(self._waiting.popleft())
-        return taken
+    def flush(self) -> None:
+        """Hand what is queued to the store now."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._waiting = self._waiting, []
+        if waiting:
+            self._database.post(lambda tx: _write(tx, waiting))
 
 
-class _Group:
-    """One unit of work. What it took stays with it, so that a retry writes the same."""
-
-    __slots__ = ("_records", "_taken")
-
-    def __init__(self, records: CallRecords) -> None:
-        self._records = records
-        self._taken: list[OpenedCall | SettledCall] | None = None
-
-    def __call__(self, tx: Transaction) -> None:
-        if self._taken is None:
-            self._taken = self._records.take()
-        open_calls(tx, [record for record in self._taken if isinstance(record, OpenedCall)])
-        settle_calls(tx, [record for record in self._taken if isinstance(record, SettledCall)])
+def _write(tx: Transaction, records: list[OpenedCall | SettledCall]) -> None:
+    open_calls(tx, [record for record in records if isinstance(record, OpenedCall)])
+    settle_calls(tx, [record for record in records if isinstance(record, SettledCall)])
