@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA: Final = "0001"  # the newest migration; read before anything heavier is imported
+SCHEMA: Final = "0002"  # the newest migration; read before anything heavier is imported
 
 metadata = MetaData(
     naming_convention={
@@ -186,3 +186,6 @@ call_records = Table(
     Index(None, "project", "started_at"),
     Index("ix_call_records_open", "id", sqlite_where=text("settled_at is null")),
 )
+
+# The event log's tables register themselves on `metadata`.
+from . import schema_log as schema_log  # noqa: E402

@@ -32,6 +32,8 @@ class Chat:
             if self.active is not None:
                 raise e.Unreadable("a context is replaced under an open turn")
             self.history = entry.items
+            self.totals = entry.totals or self.totals
+            self.title = entry.title or self.title
             return
         if isinstance(entry, e.TurnOpened):
             if self.active is not None:

@@ -112,9 +112,14 @@ class ContextAnswered(Base, frozen=True, kw_only=True, tag="context.answered"):
 
 
 class ContextReplaced(Base, frozen=True, kw_only=True, tag="context.replaced"):
-    """Between turns: the chat's whole context is now this (restore, fork)."""
+    """Between turns: the chat's whole context is now this (restore, fork, a trimmed log).
+
+    totals and title: what a trimmed log must not forget; unset, they stay as they are.
+    """
 
     items: tuple[Message, ...]
+    totals: Totals | None = None
+    title: str | None = None
 
 
 class CancelAsked(Base, frozen=True, kw_only=True, tag="turn.cancelling"):

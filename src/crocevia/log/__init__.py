@@ -1,0 +1,59 @@
+"""The event log: append a chat's entries durably, let anyone follow them from a cursor.
+
+values.py    what it gives and takes, and the `Log` protocol that every backend keeps
+sqlite.py    SqliteLog; commands.py, pending.py, trim.py: its rows
+hub.py, ring.py, reader.py    the newest entries in memory; `follow` is a reader
+coalesce.py  merging deltas before they get a seq
+dispatch.py  who drives a chat's turn
+"""
+
+from .coalesce import Coalescer, Piece
+from .dispatch import Dispatcher, LocalDispatcher
+from .hub import Hub, Stalled
+from .reader import check_cursor, follow
+from .sqlite import SqliteLog, create_log
+from .values import (
+    Appended,
+    Bounds,
+    Closed,
+    Command,
+    CommandKind,
+    Created,
+    Duplicate,
+    Effect,
+    Fence,
+    Fenced,
+    Log,
+    Outcome,
+    Row,
+    TurnOpen,
+    Unread,
+)
+
+__all__ = [
+    "Appended",
+    "Bounds",
+    "Closed",
+    "Coalescer",
+    "Command",
+    "CommandKind",
+    "Created",
+    "Dispatcher",
+    "Duplicate",
+    "Effect",
+    "Fence",
+    "Fenced",
+    "Hub",
+    "LocalDispatcher",
+    "Log",
+    "Outcome",
+    "Piece",
+    "Row",
+    "SqliteLog",
+    "Stalled",
+    "TurnOpen",
+    "Unread",
+    "check_cursor",
+    "create_log",
+    "follow",
+]

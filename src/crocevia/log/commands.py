@@ -1,0 +1,63 @@
+"""Commands: rows with a unique key. The insert decides what their caller is told."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+
+from crocevia.storage.database import Transaction
+
+from .pending import why_closed
+from .values import Closed, Command, CommandKind, Created, Duplicate, Outcome
+
+_FIND = "SELECT id, turn, kind, key, payload, at, digest FROM commands WHERE log = ? AND kind = ? AND key = ?"
+_READ = (
+    "SELECT c.id, c.turn, c.kind, c.key, c.payload, c.at FROM commands c JOIN chat_logs l ON l.id = c.log"
+    " WHERE l.chat = ? AND c.id > ? ORDER BY c.id"
+)
+# Kinds about something that must be pending: what kind of thing. A claim's key is `<call id>:<holder>`.
+_ABOUT: dict[CommandKind, str] = {"approval": "approval", "tool_output": "tool", "claim": "tool"}
+
+
+def put(tx: Transaction, log: int, open_turn: str | None, command: Command) -> Outcome:
+    """Write it unless it is too late or was written before. Its `id` is given here."""
+    if command.turn is not None and command.turn != open_turn:
+        return Closed("turn_closed")
+    digest = sha256(command.payload).hexdigest()
+    row = tx.connection.execute(_FIND, (log, command.kind, command.key)).fetchone()
+    if row is not None:
+        return Duplicate(row[6] == digest, Command(*row[:6]))
+    about = _ABOUT.get(command.kind)
+    if about is not None:
+        item = command.key.rpartition(":")[0] if command.kind == "claim" else command.key
+        closed = why_closed(tx, log, item, about, command.at)
+        if closed is not None:
+            return closed
+        if command.kind == "claim" and (rival := _claimed(tx, log, item)) is not None:
+            return Duplicate(False, rival)
+    done = tx.connection.execute(
+        "INSERT INTO commands (log, turn, kind, key, digest, payload, at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (log, command.turn, command.kind, command.key, digest, command.payload, command.at),
+    )
+    return Created(done.lastrowid or 0)
+
+
+def _claimed(tx: Transaction, log: int, call_id: str) -> Command | None:
+    row = tx.connection.execute(
+        "SELECT id, turn, kind, key, payload, at FROM commands WHERE log = ? AND kind = 'claim'"
+        " AND key > ? || ':' AND key < ? || ';'",
+        (log, call_id, call_id),
+    ).fetchone()
+    return None if row is None else Command(*row)
+
+
+def read_commands(tx: Transaction, chat: str, after: int) -> list[Command]:
+    return [Command(*row) for row in tx.connection.execute(_READ, (chat, after))]
+
+
+def unread(tx: Transaction, log: int, turn: str, after: int) -> bool:
+    """Whether a cancel or a steer of this turn came after command `after`."""
+    row = tx.connection.execute(
+        "SELECT 1 FROM commands WHERE log = ? AND turn = ? AND id > ? AND kind IN ('cancel', 'steer') LIMIT 1",
+        (log, turn, after),
+    ).fetchone()
+    return row is not None

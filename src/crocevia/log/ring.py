@@ -1,0 +1,144 @@
+"""The newest entries of one chat in memory, and the readers that wait for more of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
+from itertools import islice
+from typing import Final
+
+from .values import Row
+
+ROWS: Final = 4096  # entries kept per chat
+PAGE: Final = 500  # entries in one chunk
+PAGE_BYTES: Final = 262_144
+TICK: Final = 0.04  # seconds between two flushes of a busy chat
+
+Encode = Callable[[Row], bytes]
+
+
+class _Cell:
+    """An entry and what it became on the wire, per version."""
+
+    __slots__ = ("row", "wire")
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self.wire: dict[Hashable, bytes] = {}
+
+
+class Ring:
+    """`head`: the newest seq known. `shown`: how far readers may look now.
+
+    Between two ticks of a busy chat nothing new is shown, so that all readers ask for the same chunk, which is
+    joined once. size: bytes held, encoded forms included.
+    """
+
+    __slots__ = ("_cells", "_chunks", "_flushed", "_grown", "_timer", "_waiting", "head", "readers", "shown", "size")
+
+    def __init__(self, grown: Callable[[int], None]) -> None:
+        self._cells: deque[_Cell] = deque()
+        self._chunks: dict[Hashable, tuple[int, int, bytes]] = {}
+        self._waiting: list[asyncio.Future[bool]] = []
+        self._timer: asyncio.TimerHandle | None = None
+        self._flushed = float("-inf")
+        self._grown = grown
+        self.head = 0
+        self.shown = 0
+        self.size = 0
+        self.readers = 0
+
+    def add(self, rows: Sequence[Row], *, urgent: bool = False) -> None:
+        """Take in entries just written. A hole before them empties the ring: the log has what is missing."""
+        if rows[0].seq <= self.head:
+            rows = [row for row in rows if row.seq > self.head]
+            if not rows:
+                return
+        if rows[0].seq != self.head + 1:
+            self.drop(len(self._cells))
+        for row in rows:
+            self._cells.append(_Cell(row))
+        self._grow(sum(len(row.body) for row in rows))
+        self.head = rows[-1].seq
+        self.drop(len(self._cells) - ROWS)
+        self._schedule(urgent)
+
+    def reach(self, head: int) -> None:
+        """Entries up to `head` exist somewhere: readers find them in the log."""
+        if head > self.head:
+            self.drop(len(self._cells))
+            self.head = head
+            self._schedule(False)
+
+    def drop(self, count: int) -> None:
+        """Forget the oldest `count`."""
+        for _ in range(count):
+            cell = self._cells.popleft()
+            self._grow(-len(cell.row.body) - sum(map(len, cell.wire.values())))
+
+    def clear(self) -> None:
+        """Forget all of them; readers find them in the log."""
+        self.drop(len(self._cells))
+        self._chunks.clear()
+
+    def chunk(self, version: Hashable, after: int, encode: Encode) -> tuple[bytes, int] | None:
+        """What follows `after`, encoded, and its last seq. (b"", after): nothing new. None: it is not here."""
+        if after >= self.shown:
+            return b"", after
+        known = self._chunks.get(version)
+        if known is not None and known[0] == after:
+            return known[2], known[1]
+        if not self._cells or after < self._cells[0].row.seq - 1:
+            return None
+        data, last = self._join(version, after, encode)
+        self._chunks[version] = (after, last, data)
+        return data, last
+
+    def _join(self, version: Hashable, after: int, encode: Encode) -> tuple[bytes, int]:
+        start = after + 1 - self._cells[0].row.seq
+        parts: list[bytes] = []
+        last, size = after, 0
+        for cell in islice(self._cells, start, start + min(PAGE, self.shown - after)):
+            data = cell.wire.get(version)
+            if data is None:
+                data = cell.wire[version] = encode(cell.row)
+                self._grow(len(data))
+            parts.append(data)
+            last, size = cell.row.seq, size + len(data)
+            if size >= PAGE_BYTES:
+                break
+        return b"".join(parts), last
+
+    def _grow(self, size: int) -> None:
+        self.size += size
+        self._grown(size)
+
+    # --- waiting
+
+    def wait(self) -> asyncio.Future[bool]:
+        """True once more is shown; whoever else resolves it (with False) wakes the reader for another reason."""
+        future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append(future)
+        return future
+
+    def _schedule(self, urgent: bool) -> None:
+        """Idle or urgent: now. Busy: at the next tick."""
+        loop = asyncio.get_running_loop()
+        left = self._flushed + TICK - loop.time()
+        if urgent or left <= 0:
+            self._flush()
+        elif self._timer is None:
+            self._timer = loop.call_later(left, self._flush)
+
+    def _flush(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._flushed = asyncio.get_running_loop().time()
+        self.shown = self.head
+        self._chunks.clear()
+        waiting, self._waiting = self._waiting, []
+        for future in waiting:
+            if not future.done():
+                future.set_result(True)

@@ -1,0 +1,220 @@
+"""The log on SQLite: every write is a unit of work of the one writer, so group commit comes from the database."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections.abc import AsyncIterator, Sequence
+
+from crocevia.core.errors import Code, GatewayError
+from crocevia.core.ids import ulid
+from crocevia.core.turn.entries import PUBLIC, TERMINAL, Entry, TurnOpened, decode, encode
+from crocevia.storage.database import Database, Transaction
+
+from .commands import put, read_commands, unread
+from .hints import Hints
+from .hub import Hub
+from .pending import track
+from .trim import cut
+from .values import Appended, Bounds, Command, CommandKind, Effect, Fence, Fenced, Outcome, Row, TurnOpen, Unread
+
+_STATE = (
+    "SELECT l.id, l.epoch, l.fence, l.turn, l.first_seq, j.seq, j.sub FROM chat_logs l"
+    " LEFT JOIN journal j ON j.log = l.id WHERE l.chat = ? ORDER BY j.seq DESC, j.sub DESC LIMIT 1"
+)
+_INSERT = "INSERT INTO journal (log, seq, sub, body) VALUES (?, ?, ?, ?)"
+_READ = (
+    "SELECT j.seq, j.body FROM journal j JOIN chat_logs l ON l.id = j.log"
+    " WHERE l.chat = ? AND j.seq > ? AND j.sub = 0 ORDER BY j.seq LIMIT ?"
+)
+_REPLAY = "SELECT body FROM journal WHERE log = (SELECT id FROM chat_logs WHERE chat = ?) ORDER BY seq, sub"
+
+
+class _State:
+    """A chat's place in its log, as the writer finds it."""
+
+    __slots__ = ("epoch", "fence", "first", "id", "seq", "sub", "turn")
+
+    def __init__(self, row: tuple[int, str, int, str | None, int, int | None, int | None]) -> None:
+        self.id, self.epoch, self.fence, self.turn, self.first = row[:5]
+        self.seq, self.sub = row[5] or 0, row[6] or 0
+
+
+def _state(connection: sqlite3.Connection, chat: str) -> _State:
+    row = connection.execute(_STATE, (chat,)).fetchone()
+    if row is None:
+        raise GatewayError(Code.NOT_FOUND)
+    return _State(row)
+
+
+def create_log(tx: Transaction, chat: str) -> None:
+    """The chat's log, in the transaction that makes the chat. Doing it again changes nothing."""
+    tx.connection.execute("INSERT OR IGNORE INTO chat_logs (chat, epoch) VALUES (?, ?)", (chat, ulid()))
+
+
+class SqliteLog:
+    """See `values.Log`. What is appended is published to `hub` as soon as it is durable."""
+
+    def __init__(self, database: Database, hub: Hub) -> None:
+        self._database = database
+        self._hub = hub
+        self._hints = Hints()
+        self._catching_up: set[asyncio.Task[None]] = set()
+
+    async def create(self, chat: str) -> Bounds:
+        await self._database.write(lambda tx: create_log(tx, chat))
+        return await self.bounds(chat)
+
+    async def append(
+        self, fence: Fence, entries: Sequence[Entry], effects: Sequence[Effect] = (), *, read_upto: int | None = None
+    ) -> Appended:
+        bodies = [encode(entry) for entry in entries]
+        public = [type(entry) in PUBLIC for entry in entries]
+
+        def work(tx: Transaction) -> Appended:
+            state = _state(tx.connection, fence.chat)
+            if state.fence != fence.token:
+                raise Fenced(fence.chat)
+            done = _write(tx.connection, state, bodies, public)
+            _follow_turn(tx, state, entries, read_upto)
+            for effect in effects:
+                effect(tx, done)
+            return done
+
+        try:
+            done = await self._database.write(work)
+        except asyncio.CancelledError:
+            self._catch_up(fence.chat)
+            raise
+        if done.last >= done.first:
+            bodies = [body for body, shown in zip(bodies, public, strict=True) if shown]
+            rows = [Row(done.first + i, body) for i, body in enumerate(bodies)]
+            self._hub.publish(fence.chat, rows, urgent=isinstance(entries[-1], TERMINAL))
+        self._hints.give(fence.chat, done.last)
+        return done
+
+    def _catch_up(self, chat: str) -> None:
+        """A cancelled append may have committed: tell the readers once everything before this moment has settled."""
+
+        async def look() -> None:
+            await self._database.write(_nothing)
+            self._hub.reach(chat, (await self.bounds(chat)).head)
+
+        task = asyncio.get_running_loop().create_task(look())
+        self._catching_up.add(task)
+        task.add_done_callback(self._catching_up.discard)
+
+    async def read(self, chat: str, after: int, limit: int = 500) -> list[Row]:
+        def work(tx: Transaction) -> list[Row]:
+            return [Row(*row) for row in tx.connection.execute(_READ, (chat, after, limit))]
+
+        return await self._database.read(work)
+
+    async def replay(self, chat: str) -> list[Entry]:
+        def work(tx: Transaction) -> list[Entry]:
+            return [decode(body) for (body,) in tx.connection.execute(_REPLAY, (chat,))]
+
+        return await self._database.read(work)
+
+    async def bounds(self, chat: str) -> Bounds:
+        def work(tx: Transaction) -> Bounds:
+            state = _state(tx.connection, chat)
+            return Bounds(state.epoch, state.first, state.seq, state.turn)
+
+        return await self._database.read(work)
+
+    async def acquire(self, chat: str, node: str, ttl_ms: int, now: int) -> Fence | None:
+        def work(tx: Transaction) -> Fence | None:
+            _state(tx.connection, chat)
+            row = tx.connection.execute(
+                "UPDATE chat_logs SET fence = fence + 1, owner = ?1, lease_until = ?2 WHERE chat = ?3"
+                " AND (owner IS NULL OR owner = ?1 OR lease_until <= ?4) RETURNING fence",
+                (node, now + ttl_ms, chat, now),
+            ).fetchone()
+            return None if row is None else Fence(chat, row[0], node)
+
+        return await self._database.write(work)
+
+    async def renew(self, fence: Fence, ttl_ms: int, now: int) -> bool:
+        def work(tx: Transaction) -> bool:
+            changed = tx.connection.execute(
+                "UPDATE chat_logs SET lease_until = ? WHERE chat = ? AND fence = ? AND owner = ?",
+                (now + ttl_ms, fence.chat, fence.token, fence.node),
+            )
+            return changed.rowcount == 1
+
+        return await self._database.write(work)
+
+    async def release(self, fence: Fence) -> None:
+        def work(tx: Transaction) -> None:
+            tx.connection.execute(
+                "UPDATE chat_logs SET owner = NULL, lease_until = NULL WHERE chat = ? AND fence = ? AND owner = ?",
+                (fence.chat, fence.token, fence.node),
+            )
+
+        await self._database.write(work)
+
+    async def put_command(
+        self, chat: str, kind: CommandKind, key: str, payload: bytes, at: int, *, turn: str | None = None
+    ) -> Outcome:
+        def work(tx: Transaction) -> Outcome:
+            state = _state(tx.connection, chat)
+            return put(tx, state.id, state.turn, Command(0, turn, kind, key, payload, at))
+
+        outcome = await self._database.write(work)
+        self._hints.give(chat, self._hub.head(chat))
+        return outcome
+
+    async def commands(self, chat: str, after: int = 0) -> list[Command]:
+        return await self._database.read(lambda tx: read_commands(tx, chat, after))
+
+    async def open_turns(self) -> list[str]:
+        def work(tx: Transaction) -> list[str]:
+            return [row[0] for row in tx.connection.execute("SELECT chat FROM chat_logs WHERE turn IS NOT NULL")]
+
+        return await self._database.read(work)
+
+    def hints(self) -> AsyncIterator[tuple[str, int]]:
+        return self._hints.listen()
+
+    async def trim(self, chat: str, before: int) -> int:
+        def work(tx: Transaction) -> int:
+            state = _state(tx.connection, chat)
+            return state.first if state.turn is not None else cut(tx, state.id, state.first, before)
+
+        first = await self._database.write(work)
+        self._hub.forget(chat)
+        return first
+
+
+def _nothing(tx: Transaction) -> None:
+    """A place in the queue."""
+
+
+def _write(connection: sqlite3.Connection, state: _State, bodies: list[bytes], public: list[bool]) -> Appended:
+    first, seq, sub = state.seq + 1, state.seq, state.sub
+    rows = []
+    for body, shown in zip(bodies, public, strict=True):
+        seq, sub = (seq + 1, 0) if shown else (seq, sub + 1)
+        rows.append((state.id, seq, sub, body))
+    if len(rows) == 1:  # executemany costs twice as much for one
+        connection.execute(_INSERT, rows[0])
+    else:
+        connection.executemany(_INSERT, rows)
+    return Appended(first, seq, state.epoch)
+
+
+def _follow_turn(tx: Transaction, state: _State, entries: Sequence[Entry], read_upto: int | None) -> None:
+    """The open turn and what it waits for are rows that agree with the journal, because they are written with it."""
+    track(tx, state.id, entries)
+    for entry in entries:
+        if isinstance(entry, TurnOpened):
+            if state.turn is not None:
+                raise TurnOpen(state.turn)
+            state.turn = entry.turn
+            tx.connection.execute("UPDATE chat_logs SET turn = ? WHERE id = ?", (entry.turn, state.id))
+        elif isinstance(entry, TERMINAL):
+            if read_upto is not None and unread(tx, state.id, entry.turn, read_upto):
+                raise Unread(entry.turn)
+            state.turn = None
+            tx.connection.execute("UPDATE chat_logs SET turn = NULL WHERE id = ?", (state.id,))

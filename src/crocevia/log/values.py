@@ -1,0 +1,159 @@
+"""What the log gives and takes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+from msgspec import Struct
+
+from crocevia.core.turn.entries import Entry
+from crocevia.storage.database import Transaction
+
+CommandKind = Literal["message", "cancel", "steer", "approval", "tool_output", "claim"]
+
+
+class Row(NamedTuple):
+    """A public entry as it is stored: `body` is the neutral JSON."""
+
+    seq: int
+    body: bytes
+
+
+class Appended(NamedTuple):
+    """`first` and `last` seq of the public entries of one append (last < first: there were none)."""
+
+    first: int
+    last: int
+    epoch: str
+
+
+class Bounds(NamedTuple):
+    """`first`: the oldest seq that is kept. `head`: the newest (0: nothing yet). `turn`: the open one."""
+
+    epoch: str
+    first: int
+    head: int
+    turn: str | None
+
+
+class Fence(NamedTuple):
+    """The right to append to a chat, until somebody else acquires it."""
+
+    chat: str
+    token: int
+    node: str
+
+
+class Command(Struct, frozen=True):
+    """`id` grows in the order of arrival. at: ms UTC."""
+
+    id: int
+    turn: str | None
+    kind: CommandKind
+    key: str
+    payload: bytes
+    at: int
+
+
+class Created(Struct, frozen=True):
+    """It is written and will be done."""
+
+    id: int
+
+
+class Duplicate(Struct, frozen=True):
+    """Its key was used before. `same`: by the very same request, so its answer can be given again."""
+
+    same: bool
+    earlier: Command
+
+
+class Closed(Struct, frozen=True):
+    """Too late, or about nothing that is open: it is not written."""
+
+    reason: Literal["turn_closed", "unknown", "resolved", "expired"]
+
+
+Outcome: TypeAlias = Created | Duplicate | Closed
+Effect: TypeAlias = Callable[[Transaction, Appended], None]
+
+
+class Fenced(Exception):
+    """Somebody else owns this chat now. Nothing was written; throw away what you know of it."""
+
+
+class TurnOpen(Exception):
+    """The chat already has an open turn. Nothing was written."""
+
+
+class Unread(Exception):
+    """A cancel or a steer was accepted that this owner has not read: the turn must not end yet. Nothing was written."""
+
+
+class Log(Protocol):
+    """One chat, one order, one owner. Every backend passes tests/log/conformance.py."""
+
+    async def create(self, chat: str) -> Bounds:
+        """Begin a chat's log. Calling it again changes nothing."""
+        ...
+
+    async def append(
+        self, fence: Fence, entries: Sequence[Entry], effects: Sequence[Effect] = (), *, read_upto: int | None = None
+    ) -> Appended:
+        """Write `entries` and run `effects` in one transaction; durable and visible to readers on return.
+
+        read_upto: the id of the newest command the owner has read; a terminal is refused while a newer cancel or
+        steer waits. Appends of one chat are written in the order of the calls. Raises Fenced, TurnOpen, Unread.
+        """
+        ...
+
+    async def read(self, chat: str, after: int, limit: int = 500) -> list[Row]:
+        """Public entries after seq `after`, in order."""
+        ...
+
+    async def replay(self, chat: str) -> list[Entry]:
+        """All entries, private ones too, in order. Raises entries.Unreadable."""
+        ...
+
+    async def bounds(self, chat: str) -> Bounds:
+        """Raises GatewayError(NOT_FOUND)."""
+        ...
+
+    async def acquire(self, chat: str, node: str, ttl_ms: int, now: int) -> Fence | None:
+        """Own the chat, or None while another node's lease lasts. The same node may always take over from itself."""
+        ...
+
+    async def renew(self, fence: Fence, ttl_ms: int, now: int) -> bool:
+        """Prolong the lease; False if it is lost."""
+        ...
+
+    async def release(self, fence: Fence) -> None:
+        """Give it up. A lost fence releases nothing."""
+        ...
+
+    async def put_command(
+        self, chat: str, kind: CommandKind, key: str, payload: bytes, at: int, *, turn: str | None = None
+    ) -> Outcome:
+        """Write a command once. `turn`: it concerns this turn, which must be open. `at`: ms UTC, for deadlines.
+
+        approval, tool_output and claim are about something pending whose id is `key` (for a claim: what precedes
+        the last colon); they are Closed unless it is.
+        """
+        ...
+
+    async def commands(self, chat: str, after: int = 0) -> list[Command]:
+        """Commands with an id greater than `after`, in order."""
+        ...
+
+    async def open_turns(self) -> list[str]:
+        """The chats whose turn has not ended: what to resume at start-up."""
+        ...
+
+    def hints(self) -> AsyncIterator[tuple[str, int]]:
+        """(chat, head) when something was appended or a command came; lossy: the newest head of each chat."""
+        ...
+
+    async def trim(self, chat: str, before: int) -> int:
+        """Forget whole turns that precede seq `before`, never the newest nor an open one; the first seq kept."""
+        ...
