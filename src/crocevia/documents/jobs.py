@@ -20,12 +20,16 @@ RefusalKey = Literal[
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """operation: `pdf_check`, `pdf_read` or `image_convert`. memory: bytes of address space. seconds: of CPU time."""
+    """operation: `pdf_check`, `pdf_read` or `image_convert`. memory: bytes of address space. seconds: of CPU time.
+
+    pages_seconds: further CPU time that rendering may earn, page by page.
+    """
 
     operation: Literal["pdf_check", "pdf_read", "image_convert"]
     options: dict[str, int] = {}
     memory: int = 1 << 30
-    seconds: int = 5
+    seconds: float = 5
+    pages_seconds: float = 0
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from .jobs import Job, PdfContent
 from .workers import Workers
 
-_MEMORY = 1 << 30
+_MEMORY = 768 << 20
 
 
 async def check_pdf(workers: Workers, data: bytes, *, max_pages: int) -> PdfContent:
@@ -36,12 +36,18 @@ async def read_pdf(
         "max_rendered": max_rendered,
         "page_pixels": page_pixels,
     }
-    job = Job(operation="pdf_read", options=options, memory=_MEMORY, seconds=_seconds(data) + max_rendered)
+    job = Job(
+        operation="pdf_read",
+        options=options,
+        memory=_MEMORY,
+        seconds=_seconds(data),
+        pages_seconds=max_rendered,
+    )
     # UTF-8 takes at most 4 bytes a character, and a page's JPEG about one a pixel if the page is pure noise.
     max_output = 4 * max_chars + 16 * max_pages + max_rendered * page_pixels + (1 << 16)
     return await workers.run(job, data, PdfContent, max_output=max_output)
 
 
-def _seconds(data: bytes) -> int:
+def _seconds(data: bytes) -> float:
     """CPU seconds a PDF deserves: a small one that takes long is a bomb."""
-    return 3 + len(data) // (2 * 1024 * 1024)
+    return 2.5 + len(data) / (2 * 1024 * 1024)

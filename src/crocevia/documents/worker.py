@@ -6,8 +6,11 @@ standard output. It gives up its own rights first: memory, CPU time, writing fil
 
 from __future__ import annotations
 
+import math
 import os
+import signal
 import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -53,9 +56,11 @@ def _give_up_rights(job: Job) -> None:
         return
     import resource
 
-    # At the soft limit of CPU time the signal says why it ended; the hard one only kills.
-    resource.setrlimit(resource.RLIMIT_CPU, (job.seconds, job.seconds + 1))
+    # The timer counts from now, so that a slow start costs a file nothing; the limit is for whoever stops the timer.
+    signal.setitimer(signal.ITIMER_PROF, job.seconds)
+    most = math.ceil(time.process_time() + job.seconds + job.pages_seconds) + 1
     limits = {
+        resource.RLIMIT_CPU: most,
         resource.RLIMIT_AS: job.memory,
         resource.RLIMIT_FSIZE: 0,
         resource.RLIMIT_CORE: 0,

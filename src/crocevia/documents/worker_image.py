@@ -32,10 +32,12 @@ def _decoded(data: bytes, max_side: int) -> Image.Image:
         pi_heif.options.THUMBNAILS = False
         pi_heif.register_heif_opener()
     picture: Image.Image = Image.open(io.BytesIO(data), formats=_FORMATS if data[4:8] == b"ftyp" else _FORMATS[:-1])
+    picture.draft(None, (max_side, max_side))  # a JPEG can be decoded small in the first place
     picture.load()
-    picture = ImageOps.exif_transpose(picture)
+    if picture.mode == "P":  # a palette cannot be resampled
+        picture = picture.convert("RGBA" if picture.has_transparency_data else "RGB")
     picture.thumbnail((max_side, max_side))
-    return picture
+    return ImageOps.exif_transpose(picture)
 
 
 def _written(picture: Image.Image) -> bytes:

@@ -17,7 +17,7 @@ from .jobs import Job, Outcome
 T = TypeVar("T")
 
 _CHUNK = 1 << 16
-_XCPU = getattr(signal, "SIGXCPU", None)
+_OUT_OF_TIME = tuple(-getattr(signal, name) for name in ("SIGPROF", "SIGXCPU") if hasattr(signal, name))
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}  # nothing of the server's own, above all no key
 
 
@@ -50,7 +50,7 @@ class Workers:
         self.pids.add(process.pid)
         try:
             # CPU time is the limit that means something on a busy machine; the clock only catches a worker that hangs.
-            async with asyncio.timeout(5 + 4 * job.seconds):
+            async with asyncio.timeout(5 + 4 * (job.seconds + job.pages_seconds)):
                 feeding = asyncio.create_task(_feed(process, job, data))
                 try:
                     answer = await _collect(process, max_output)
@@ -66,7 +66,7 @@ class Workers:
                     process.kill()
                 await process.wait()
             self.pids.discard(process.pid)
-        if _XCPU is not None and status == -_XCPU:
+        if status in _OUT_OF_TIME:
             raise _refused("file_slow")
         if status != 0:
             raise _refused("file_broke")
