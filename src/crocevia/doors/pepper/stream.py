@@ -42,7 +42,7 @@ class EventStream:
         if self._pinging is not None:
             self._pinging.cancel()
 
-    async def write(self, data: bytes) -> None:
+    async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send complete events; waits while the client does not read."""
         if self._pinging is not None:
             await self._pinging
@@ -51,13 +51,12 @@ class EventStream:
             await self._start()
         self._last = self._loop.time()
         self.sent += len(data)
-        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+        await self._send({"type": "http.response.body", "body": data, "more_body": more})
 
     async def end(self, data: bytes) -> None:
         """Send the last event and close."""
         self._stop_timer()
-        await self.write(data)
-        await self._send({"type": "http.response.body", "body": b""})
+        await self.write(data, more=False)
 
     async def _start(self) -> None:
         self.started = True
