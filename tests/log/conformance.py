@@ -18,7 +18,7 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import user
 from crocevia.core.turn import AgentCard, Plan, Totals, hydrate
 from crocevia.core.turn import entries as e
-from crocevia.log import Appended, Closed, Created, Duplicate, Fence, Fenced, Log, TurnOpen, Unread
+from crocevia.log import Appended, Closed, Created, Duplicate, Fence, Fenced, Log, Repeated, TurnOpen, Unread, once
 from tests.aio import run
 
 Opener = Callable[[], AbstractAsyncContextManager[Log]]
@@ -337,6 +337,23 @@ class LogPromises:
                 assert await log.put_command("c1", "approval", "apr_1", b"", 500, turn="t1") == Closed("expired")
                 assert isinstance(await log.put_command("c1", "approval", "apr_1", b"", 499, turn="t1"), Created)
                 assert isinstance(await log.put_command("c1", "approval", "apr_1", b"n", 499, turn="t1"), Duplicate)
+
+        run(scenario())
+
+    def test_a_message_and_its_key_are_written_together_once(self, open_log: Opener) -> None:
+        async def scenario() -> None:
+            async with open_log() as log:
+                fence = await owned(log)
+                await log.append(fence, opening("t1"), [once("c1", "message", "key", b"hello", 1)])
+                for body, same in ((b"hello", True), (b"other", False)):
+                    with pytest.raises(Repeated) as error:
+                        await log.append(fence, opening("t2"), [once("c1", "message", "key", body, 2)])
+                    assert error.value.duplicate.same is same
+                assert (await log.bounds("c1"))[2:] == (2, "t1")
+                with pytest.raises(TurnOpen):
+                    await log.append(fence, opening("t2"), [once("c1", "message", "another", b"hello", 2)])
+                await log.append(fence, [terminal("t1")])
+                await log.append(fence, opening("t2"), [once("c1", "message", "another", b"hello", 2)])
 
         run(scenario())
 

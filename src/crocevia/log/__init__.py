@@ -8,6 +8,7 @@ dispatch.py  who drives a chat's turn
 """
 
 from .coalesce import Coalescer, Piece
+from .commands import once
 from .dispatch import Dispatcher, LocalDispatcher
 from .hub import Hub, Stalled
 from .reader import check_cursor, follow
@@ -25,6 +26,7 @@ from .values import (
     Fenced,
     Log,
     Outcome,
+    Repeated,
     Row,
     TurnOpen,
     Unread,
@@ -48,6 +50,7 @@ __all__ = [
     "Log",
     "Outcome",
     "Piece",
+    "Repeated",
     "Row",
     "SqliteLog",
     "Stalled",
@@ -56,4 +59,5 @@ __all__ = [
     "check_cursor",
     "create_log",
     "follow",
+    "once",
 ]

@@ -7,7 +7,7 @@ from hashlib import sha256
 from crocevia.storage.database import Transaction
 
 from .pending import why_closed
-from .values import Closed, Command, CommandKind, Created, Duplicate, Outcome
+from .values import Appended, Closed, Command, CommandKind, Created, Duplicate, Effect, Outcome, Repeated
 
 _FIND = "SELECT id, turn, kind, key, payload, at, digest FROM commands WHERE log = ? AND kind = ? AND key = ?"
 _READ = (
@@ -39,6 +39,21 @@ def put(tx: Transaction, log: int, open_turn: str | None, command: Command) -> O
         (log, command.turn, command.kind, command.key, digest, command.payload, command.at),
     )
     return Created(done.lastrowid or 0)
+
+
+def once(chat: str, kind: CommandKind, key: str, payload: bytes, at: int) -> Effect:
+    """An effect that uses `key` up together with what it leads to (a message and the turn it opens).
+
+    The append raises Repeated, and writes nothing, if the key was used before: also while a turn is open.
+    """
+
+    def effect(tx: Transaction, done: Appended) -> None:
+        log = tx.connection.execute("SELECT id FROM chat_logs WHERE chat = ?", (chat,)).fetchone()[0]
+        outcome = put(tx, log, None, Command(0, None, kind, key, payload, at))
+        if isinstance(outcome, Duplicate):
+            raise Repeated(outcome)
+
+    return effect
 
 
 def _claimed(tx: Transaction, log: int, call_id: str) -> Command | None:

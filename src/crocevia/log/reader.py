@@ -101,7 +101,9 @@ class _Stream(NamedTuple):
 
     async def pause(self) -> bool:
         """Until more is shown; False: it has been quiet for long."""
-        self.reader.waits = self.ring.wait()
-        more = await self.reader.waits
-        self.reader.waits = None
-        return more
+        waits = self.reader.waits = self.ring.wait()
+        try:
+            return await waits
+        finally:
+            self.reader.waits = None
+            self.ring.leave(waits)

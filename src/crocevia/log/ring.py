@@ -40,7 +40,7 @@ class Ring:
     def __init__(self, grown: Callable[[int], None]) -> None:
         self._cells: deque[_Cell] = deque()
         self._chunks: dict[Hashable, tuple[int, int, bytes]] = {}
-        self._waiting: list[asyncio.Future[bool]] = []
+        self._waiting: set[asyncio.Future[bool]] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._flushed = float("-inf")
         self._grown = grown
@@ -119,8 +119,12 @@ class Ring:
     def wait(self) -> asyncio.Future[bool]:
         """True once more is shown; whoever else resolves it (with False) wakes the reader for another reason."""
         future: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._waiting.append(future)
+        self._waiting.add(future)
         return future
+
+    def leave(self, future: asyncio.Future[bool]) -> None:
+        """It does not wait any more, for whatever reason."""
+        self._waiting.discard(future)
 
     def _schedule(self, urgent: bool) -> None:
         """Idle or urgent: now. Busy: at the next tick."""
@@ -138,7 +142,7 @@ class Ring:
         self._flushed = asyncio.get_running_loop().time()
         self.shown = self.head
         self._chunks.clear()
-        waiting, self._waiting = self._waiting, []
+        waiting, self._waiting = self._waiting, set()
         for future in waiting:
             if not future.done():
                 future.set_result(True)

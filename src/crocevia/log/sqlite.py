@@ -76,9 +76,9 @@ class SqliteLog:
             if state.fence != fence.token:
                 raise Fenced(fence.chat)
             done = _write(tx.connection, state, bodies, public)
-            _follow_turn(tx, state, entries, read_upto)
-            for effect in effects:
+            for effect in effects:  # first: a repeated key is a better answer than «a turn is open»
                 effect(tx, done)
+            _follow_turn(tx, state, entries, read_upto)
             return done
 
         try:

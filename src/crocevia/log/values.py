@@ -91,6 +91,14 @@ class Unread(Exception):
     """A cancel or a steer was accepted that this owner has not read: the turn must not end yet. Nothing was written."""
 
 
+class Repeated(Exception):
+    """The key of `once` was used before. Nothing was written."""
+
+    def __init__(self, duplicate: Duplicate) -> None:
+        super().__init__("repeated")
+        self.duplicate = duplicate
+
+
 class Log(Protocol):
     """One chat, one order, one owner. Every backend passes tests/log/conformance.py."""
 
