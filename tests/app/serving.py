@@ -103,7 +103,7 @@ def declare(home: Home, engines: tuple[EngineSpec, ...], models: tuple[ModelSpec
     """Write a catalogue with the project `casa`, whose key is `chiave`."""
     home.create()
     home.database.write_bytes(empty_database())
-    secret = key_secret(home)
+    secret = key_secret(home, create=True)
     casa = ProjectSpec(**({"name": "casa", "mode": "agent", "model": models[0].name} | project))
 
     def work(tx: Transaction) -> None:

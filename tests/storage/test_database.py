@@ -233,15 +233,19 @@ def test_closing_says_how_many_posts_the_store_would_not_take(tmp_path: Path) ->
 
 
 def test_closing_writes_what_is_queued_and_then_refuses(tmp_path: Path) -> None:
+    reported: list[Exception] = []
+
     async def check() -> None:
-        async with opened(tmp_path) as db:
+        async with opened(tmp_path, report=reported.append) as db:
             for number in range(500):
                 db.post(add(number))
             assert await db.close() == 0
             with pytest.raises(GatewayError):
                 await db.write(add(1))
+            db.post(add(1))
 
     run(check())
+    assert [type(error) for error in reported] == [GatewayError]
     with sqlite3.connect(tmp_path / "notes.db") as connection:
         assert connection.execute("SELECT count(*) FROM notes").fetchone() == (500,)
     connection.close()

@@ -43,10 +43,13 @@ def test_a_secret_is_replaced_whole_and_closed_whatever_the_umask(home: Home) ->
     assert [path.name for path in home.keys.iterdir()] == ["a"]
 
 
-def test_the_digest_secret_is_made_once(home: Home) -> None:
-    first = key_secret(home)
+def test_the_digest_secret_is_made_once_and_never_replaced_by_reading(home: Home) -> None:
+    with pytest.raises(GatewayError) as caught:
+        key_secret(home)
+    assert caught.value.message.args == {"file": "digest.secret"}
+    first = key_secret(home, create=True)
     assert len(first) == 32
-    assert key_secret(home) == first
+    assert key_secret(home) == key_secret(home, create=True) == first
 
 
 def test_engine_keys_come_back_and_a_damaged_file_is_said(home: Home) -> None:

@@ -193,8 +193,14 @@ class Database:
         return await future
 
     def post(self, work: Work[object]) -> None:
-        """Queue `work` and return; it is tried until it is written, in the order of posting."""
-        self._queue.put(_Job(work, None))
+        """Queue `work` and return; it is tried until it is written, in the order of posting.
+
+        After `close` it is reported instead: nobody would write it.
+        """
+        if self._writer.is_alive():
+            self._queue.put(_Job(work, None))
+        else:
+            self._report(GatewayError(Code.UNAVAILABLE))
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a reader that cannot write; all its statements see one snapshot."""

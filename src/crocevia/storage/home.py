@@ -7,7 +7,7 @@ import secrets
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final
 
@@ -16,6 +16,7 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 
 _ENGINE_KEYS: Final = "engines.json"
+_DIGEST_SECRET: Final = "digest.secret"  # noqa: S105  # the name of a file
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -71,13 +72,19 @@ def write_secret(path: Path, value: bytes) -> None:
         raise
 
 
-def key_secret(home: Home) -> bytes:
-    """The secret that digests of keys are made with; created on first use. Raises OSError."""
-    path = home.keys / "digest.secret"
-    with suppress(FileNotFoundError):
+def key_secret(home: Home, *, create: bool = False) -> bytes:
+    """The secret that digests of keys are made with; `init` creates it.
+
+    Raises GatewayError(UNAVAILABLE) if it is not there: a new one would silently disown every key. OSError from
+    writing it.
+    """
+    path = home.keys / _DIGEST_SECRET
+    if create and not path.exists():
+        write_secret(path, secrets.token_bytes(32))
+    try:
         return path.read_bytes()
-    write_secret(path, secrets.token_bytes(32))
-    return path.read_bytes()
+    except OSError:
+        raise GatewayError(Code.UNAVAILABLE, say("key_file_unreadable", file=_DIGEST_SECRET)) from None
 
 
 def engine_keys(home: Home) -> dict[str, str]:

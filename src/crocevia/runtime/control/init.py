@@ -84,12 +84,12 @@ def _init_in(tx: Transaction, home: Home, server_url: str) -> Initialised:
     if meta.get(tx, meta.INITIALISED) is not None:
         raise GatewayError(Code.CONFLICT, say("home_initialised"))
     now = time.time()
+    secret = key_secret(home, create=True)
     user_id = teams.add_user(tx, "operator", "operator", now)
     workspace_id = teams.add_workspace(tx, user_id, "default", now)
     meta.put(tx, meta.OPERATOR, user_id)
     applied = apply_in(tx, home, FIRST)
     operator_token, setup_token = f"op_{secrets.token_urlsafe(32)}", secrets.token_urlsafe(32)
-    secret = key_secret(home)
     meta.put(tx, meta.OPERATOR_TOKEN, digest(secret, operator_token.encode()).hex())
     meta.put(tx, meta.SETUP_TOKEN, digest(secret, setup_token.encode()).hex())
     meta.put(tx, meta.INITIALISED, repr(now))
