@@ -1,0 +1,185 @@
+"""Writes the generated part of the SDK from `conformance/contract/operations.json`.
+
+    python generate.py CONFORMANCE_FOLDER PACKAGE_FOLDER
+
+Produces the packaged operation table (operations.json), the resource models and the two façades (one method per
+operation and driver). Nothing here knows about SSE, tools or retries: that runtime is written by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+MODEL_MODULES = {
+    "media": ("Attachment", "Categor", "Catalog", "Conversion", "Image", "Index", "Batch", "Wiki", "ChatAttachment"),
+    "costs": ("Billing", "Currency", "UsageCost", "Completion"),
+}
+CLASSES = {"tools": "UserTools", "files": "WorkspaceFiles", "api_keys": "ApiKeys"}
+PLANES = {
+    "control": ("workspaces", "tools", "agents", "teams", "models", "api_keys"),
+    "content": ("files", "images", "attachments", "wiki"),
+    "execution": ("chats", "completions", "capabilities", "infrastructure"),
+}
+HEADER = '"""Generated from the contract by scripts/generate.py: do not edit."""\n\n'
+HAND_WRITTEN = {"chats.events", "chats.events_history"}
+
+
+def module_of(model: str) -> str:
+    for module, prefixes in MODEL_MODULES.items():
+        if model.startswith(prefixes):
+            return module
+    return "resources"
+
+
+def models(contract: dict[str, Any]) -> dict[str, str]:
+    bodies: dict[str, list[str]] = defaultdict(list)
+    uses: dict[str, set[str]] = defaultdict(set)
+    for name, fields in contract["models"].items():
+        module = module_of(name)
+        lines = [f"class {name}(Resource, frozen=True, kw_only=True):"]
+        for field, spec in sorted(fields.items(), key=lambda item: not item[1]["required"]):
+            kind = spec["type"]
+            uses[module] |= {m for m in re.findall(r"[A-Z]\w+", kind) if m in contract["models"]}
+            label, rename = (f"{field}_", f'field(name="{field}")') if field == "from" else (field, "")
+            if spec["required"]:
+                lines.append(f"    {label}: {kind}" + (f" = {rename}" if rename else ""))
+            else:
+                nullable = kind if kind.endswith("| None") or kind == "Any" else f"{kind} | None"
+                lines.append(f"    {label}: {nullable} = None")
+        bodies[module].append("\n".join(lines))
+    out = {}
+    for module, classes in bodies.items():
+        text = "\n\n\n".join(classes)
+        imports = []
+        if "Any" in text:
+            imports.append("from typing import Any\n")
+        if "field(" in text:
+            imports.append("from msgspec import field\n")
+        for other in sorted({module_of(m) for m in uses[module]} - {module}):
+            names = sorted(m for m in uses[module] if module_of(m) == other)
+            imports.append(f"from .{other} import {', '.join(names)}")
+        imports.append("from .base import Resource")
+        head = HEADER + "from __future__ import annotations\n\n" + "\n".join(imports)
+        out[f"models/{module}.py"] = head + "\n\n\n" + text + "\n"
+    names = sorted(contract["models"])
+    lines = [
+        f"from .{module} import {', '.join(sorted(n for n in names if module_of(n) == module))}"
+        for module in sorted(bodies)
+    ]
+    exported = ", ".join(f'"{name}"' for name in ["Resource", *names])
+    out["models/__init__.py"] = (
+        HEADER + "from .base import Resource\n" + "\n".join(lines) + f"\n\n__all__ = [{exported}]\n"
+    )
+    return out
+
+
+def arguments(operation: dict[str, Any]) -> tuple[list[str], list[str]]:
+    """The signature and the mapping handed to the core."""
+    path = re.findall(r"{(\w+)}", operation["path"])
+    fields = (operation["body"] or {"fields": []})["fields"]
+    given = [*operation["query"], *operation["header"], *fields]
+    positional = [f"{name}: str" for name in path]
+    positional += [f"{item['name']}: {item['type']}" for item in given if item["required"]]
+    optional = [f"{item['name']}: {item['type']} | UnsetType = UNSET" for item in given if not item["required"]]
+    names = [*path, *(item["name"] for item in given)]
+    return [*positional, "*", *optional, "timeout: float | None = None"], [f'"{name}": {name}' for name in names]
+
+
+def summary(operation: dict[str, Any]) -> str:
+    text = f"`{operation['id']}`: {operation['method']} {operation['path']}"
+    return text if len(text) < 105 else f"`{operation['id']}`"
+
+
+def method(operation: dict[str, Any], is_async: bool) -> str:
+    signature, mapping = arguments(operation)
+    result = operation["result"]
+    kinds = {"json": result.get("type", ""), "none": "None", "bytes": "AsyncByteStream" if is_async else "ByteStream"}
+    kind = kinds[result["kind"]]
+    annotation = re.sub(r"\blist\[", "Items[", kind)
+    params = re.sub(r"\blist\[", "Items[", ", ".join(["self", *signature]))
+    define, wait = ("async def", "await ") if is_async else ("def", "")
+    target = {"json": f"self._call({annotation}, ", "none": "self._do(", "bytes": "self._open("}[result["kind"]]
+    give = "" if result["kind"] == "none" else "return "
+    name = operation["sdk"].split(".")[1]
+    return (
+        f"    {define} {name}({params}) -> {annotation}:\n"
+        f'        """{summary(operation)}"""\n'
+        f'        {give}{wait}{target}"{operation["id"]}", {{{", ".join(mapping)}}}, timeout)\n'
+    )
+
+
+def facade(contract: dict[str, Any], plane: str, is_async: bool) -> str:
+    groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for operation in contract["operations"]:
+        if operation["sdk"] and operation["sdk"] not in HAND_WRITTEN:
+            groups[operation["sdk"].split(".")[0]].append(operation)
+    prefix = "Async" if is_async else ""
+    classes = []
+    for service, operations in groups.items():
+        if service not in PLANES[plane]:
+            continue
+        title = CLASSES.get(service) or service.title().replace("_", "")
+        body = "\n".join(method(operation, is_async) for operation in operations)
+        classes.append(f"class {prefix}{title}Service({prefix}Service):\n{body}")
+    text = "\n\n".join(classes)
+    used = sorted(name for name in contract["models"] if re.search(rf"\b{name}\b", text))
+    stream = f"{prefix}ByteStream"
+    base = "async_base" if is_async else "sync_base"
+    names = [f"{prefix}Service", *([stream] if stream in text else [])]
+    return (
+        HEADER
+        + "from __future__ import annotations\n\n"
+        + ("from typing import Any\n\n" if "Any" in text else "")
+        + "from msgspec import UNSET, UnsetType\n\n"
+        + f"from ..models import {', '.join(used)}\n"
+        + ("from ..requests import FileInput\n" if "FileInput" in text else "")
+        + f"from .{base} import {', '.join(sorted(names))}\n\n"
+        + ("Items = list  # `list` is also a method name\n" if "Items[" in text else "")
+        + "\n\n"
+        + text
+    )
+
+
+def table(contract: dict[str, Any]) -> str:
+    rows = []
+    for operation in contract["operations"]:
+        body = operation["body"]
+        row = {
+            "id": operation["id"],
+            "method": operation["method"],
+            "path": operation["path"],
+            "result": operation["result"]["kind"],
+            "type": operation["result"].get("type") if operation["sdk"] else None,
+            "unwrap": operation["result"].get("path", ""),
+            "auth": operation["auth"],
+            "negotiated": operation["negotiated"],
+            "query": {item["name"]: item["wire"] for item in operation["query"]},
+            "header": {item["name"]: item["wire"] for item in operation["header"]},
+            "body": [item["name"] for item in body["fields"]] if body else [],
+            "files": [item["name"] for item in body["fields"] if "FileInput" in item["type"]] if body else [],
+            "media": body["media"] if body else None,
+        }
+        rows.append({key: value for key, value in row.items() if value not in (None, "", [], {}, False)})
+    lines = ",\n".join(json.dumps(row) for row in rows)
+    return f'{{"notice": {json.dumps(contract["notice"])},\n"operations": [\n{lines}\n]}}\n'
+
+
+def outputs(contract: dict[str, Any]) -> dict[str, str]:
+    out = models(contract)
+    out["operations.json"] = table(contract)
+    for plane in PLANES:
+        out[f"services/sync_{plane}.py"] = facade(contract, plane, is_async=False)
+        out[f"services/async_{plane}.py"] = facade(contract, plane, is_async=True)
+    return out
+
+
+if __name__ == "__main__":
+    source, target = Path(sys.argv[1]), Path(sys.argv[2])
+    inventory = json.loads((source / "contract/operations.json").read_text(encoding="utf-8"))
+    for path, text in outputs(inventory).items():
+        (target / path).write_text(text, encoding="utf-8")

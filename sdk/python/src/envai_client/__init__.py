@@ -1,0 +1,98 @@
+"""Client for the Envai API and the Agent Team Protocol: `EnvaiClient`, and `AsyncEnvaiClient`, its async equal."""
+
+from ._version import __version__
+from .async_client import AsyncEnvaiClient
+from .cancel import CancelToken
+from .client import EnvaiClient
+from .errors import (
+    AccessDeniedError,
+    AuthenticationError,
+    CancelledError,
+    CompatibilityError,
+    ConflictError,
+    CursorExpiredError,
+    EnvaiError,
+    FileError,
+    InvalidEventError,
+    InvalidFrameError,
+    InvalidResponseError,
+    NotFoundError,
+    ProtocolError,
+    ProviderError,
+    RateLimitError,
+    RedirectRefusedError,
+    ReplayGapError,
+    RequestTimeoutError,
+    ServerError,
+    SignatureError,
+    StreamInterruptedError,
+    StreamInUseError,
+    ToolStateError,
+    TransportError,
+    UnsafePathError,
+    UnsupportedVersionError,
+    ValidationError,
+)
+from .events import AgentRef, Event, UnknownEvent
+from .helpers import ForkFailedError, ForkResult
+from .ledger import Ledger, Record, SqliteLedger
+from .options import ReconnectPolicy, RetryPolicy, Timeouts
+from .tools import ClientToolRegistry, ToolContext, ToolOutput
+from .turns import TurnAccumulator, TurnFailedError, TurnResult
+from .webhooks import FileDeleted, FileProcessed, OperationEnded, WebhookEvent, receive_webhook
+
+__all__ = [
+    "AccessDeniedError",
+    "AgentRef",
+    "AsyncEnvaiClient",
+    "AuthenticationError",
+    "CancelToken",
+    "CancelledError",
+    "ClientToolRegistry",
+    "CompatibilityError",
+    "ConflictError",
+    "CursorExpiredError",
+    "EnvaiClient",
+    "EnvaiError",
+    "Event",
+    "FileDeleted",
+    "FileError",
+    "FileProcessed",
+    "ForkFailedError",
+    "ForkResult",
+    "InvalidEventError",
+    "InvalidFrameError",
+    "InvalidResponseError",
+    "Ledger",
+    "NotFoundError",
+    "OperationEnded",
+    "ProtocolError",
+    "ProviderError",
+    "RateLimitError",
+    "ReconnectPolicy",
+    "Record",
+    "RedirectRefusedError",
+    "ReplayGapError",
+    "RequestTimeoutError",
+    "RetryPolicy",
+    "ServerError",
+    "SignatureError",
+    "SqliteLedger",
+    "StreamInUseError",
+    "StreamInterruptedError",
+    "Timeouts",
+    "ToolContext",
+    "ToolOutput",
+    "ToolStateError",
+    "TransportError",
+    "TurnAccumulator",
+    "TurnFailedError",
+    "TurnResult",
+    "UnknownEvent",
+    "UnsafePathError",
+    "UnsupportedVersionError",
+    "ValidationError",
+    "WebhookEvent",
+    "__version__",
+    "receive_webhook",
+]

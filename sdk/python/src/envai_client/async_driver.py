@@ -1,0 +1,170 @@
+"""Performs flows on the running event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from time import monotonic
+from typing import Any, TypeVar
+
+import httpx2
+
+from .cancel import CancelToken
+from .core import Core, remaining
+from .effects import Blocking, CloseStream, Exchange, Flow, Guarded, Head, Invoke, OpenStream, ReadChunk, Request, Sleep
+from .errors import CancelledError, RequestTimeoutError
+from .transport import check_size, failure, read_head, timeouts_of
+
+T = TypeVar("T")
+
+
+class AsyncDriver:
+    """Runs flows over an httpx2 client. Cancelling the task that runs a flow closes what it holds."""
+
+    def __init__(self, core: Core, client: httpx2.AsyncClient) -> None:
+        self.core = core
+        self.client = client
+        self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._perform: dict[type, Callable[[Any, CancelToken | None], Awaitable[Any]]] = {
+            Exchange: self._exchange,
+            OpenStream: self._open,
+            ReadChunk: lambda effect, cancel: bounded(effect.handle.read(), effect.deadline, cancel),
+            CloseStream: lambda effect, _: effect.handle.close(),
+            Sleep: self._sleep,
+            Blocking: lambda effect, _: asyncio.to_thread(effect.function, *effect.arguments),
+            Guarded: self._guarded,
+            Invoke: self._invoke,
+        }
+
+    async def run(self, flow: Flow[T], cancel: CancelToken | None = None) -> T:
+        """Drive `flow` to its result. With `cancel`, raises CancelledError as soon as it is cancelled."""
+        try:
+            effect = next(flow)
+            while True:
+                try:
+                    # A cleanup must go through even after a cancellation.
+                    if cancel is not None and cancel.cancelled and type(effect) is not CloseStream:
+                        raise CancelledError("cancelled by the caller")
+                    value = await self._perform[type(effect)](effect, cancel)
+                except BaseException as problem:
+                    effect = flow.throw(problem)
+                else:
+                    effect = flow.send(value)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    async def _exchange(self, effect: Exchange, cancel: CancelToken | None) -> tuple[Head, bytes]:
+        return await bounded(self._whole(effect.request), effect.deadline, cancel)
+
+    async def _whole(self, request: Request) -> tuple[Head, bytes]:
+        response = await self._send(request)
+        try:
+            body = bytearray()
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                check_size(body)
+            return read_head(response), bytes(body)
+        except httpx2.TransportError as problem:
+            raise failure(problem) from None
+        finally:
+            await response.aclose()
+
+    async def _open(self, effect: OpenStream, cancel: CancelToken | None) -> Head:
+        response = await bounded(self._send(effect.request), effect.deadline, cancel)
+        return read_head(response, AsyncBody(response))
+
+    async def _send(self, request: Request) -> httpx2.Response:
+        try:
+            built = self.client.build_request(
+                request.method,
+                request.url,
+                headers=request.headers,
+                content=request.content,
+                data=request.form,
+                files=request.files,
+                timeout=timeouts_of(request),
+            )
+            return await self.client.send(built, stream=True, follow_redirects=False)
+        except httpx2.TransportError as problem:
+            raise failure(problem) from None
+
+    async def _sleep(self, effect: Sleep, cancel: CancelToken | None) -> None:
+        left = remaining(effect.deadline)
+        seconds = effect.seconds if left is None else min(effect.seconds, left)
+        await bounded(asyncio.sleep(seconds), None, cancel)
+
+    async def _guarded(self, effect: Guarded, cancel: CancelToken | None) -> Any:
+        async with self._locks[effect.name]:
+            return await self.run(effect.flow, cancel)
+
+    async def _invoke(self, effect: Invoke, _: CancelToken | None) -> Any:
+        if inspect.iscoroutinefunction(effect.handler):
+            work = effect.handler(**effect.arguments)
+        else:
+            work = asyncio.to_thread(effect.handler, **effect.arguments)
+        try:
+            return await bounded(work, monotonic() + effect.seconds, effect.context.token)
+        except RequestTimeoutError:
+            effect.context.token.cancel()
+            raise TimeoutError from None
+        except CancelledError:
+            return None
+
+
+class AsyncBody:
+    """An open response body."""
+
+    def __init__(self, response: httpx2.Response) -> None:
+        self._response = response
+        self._chunks = response.aiter_bytes()
+
+    async def read(self) -> bytes | None:
+        try:
+            return await anext(self._chunks, None)
+        except httpx2.StreamError:
+            return None
+        except httpx2.TransportError as problem:
+            raise failure(problem) from None
+
+    async def close(self) -> None:
+        # The iterator first: left suspended, the garbage collector would close it from outside its task.
+        await self._chunks.aclose()
+        await self._response.aclose()
+
+
+async def bounded(work: Awaitable[T], deadline: float | None, cancel: CancelToken | None) -> T:
+    """Await `work`, cancelled at the deadline or when `cancel` is."""
+    try:
+        left = remaining(deadline)
+    except RequestTimeoutError:
+        if inspect.iscoroutine(work):
+            work.close()
+        raise
+    if cancel is not None:
+        work = cancellable(work, cancel)
+    if left is None:
+        return await work
+    try:
+        async with asyncio.timeout(left) as scope:
+            return await work
+    except TimeoutError:
+        if not scope.expired():
+            raise  # the application's own
+        raise RequestTimeoutError("the operation's timeout has passed") from None
+
+
+async def cancellable(work: Awaitable[T], cancel: CancelToken) -> T:
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(work)
+    with cancel.calling(lambda: loop.call_soon_threadsafe(task.cancel)):
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if cancel.cancelled and task.cancelled() and not (current and current.cancelling()):
+                raise CancelledError("cancelled by the caller") from None
+            task.cancel()
+            raise

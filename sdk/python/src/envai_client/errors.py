@@ -1,0 +1,201 @@
+"""What can go wrong, by class and by `code`. Messages name no key, token, signed URL, argument or output.
+
+Applications decide on the class and on `code`; `message` and `details` are the server's words, kept as attributes.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .secrets import scrub
+
+
+class EnvaiError(Exception):
+    """Base of every error of the SDK.
+
+    http_status: status of the answer, None if there was none. type, code, message, details: the error envelope.
+    request_id: what the infrastructure called the request. retry_after: seconds the server asked to wait.
+    """
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        http_status: int | None = None,
+        type: str | None = None,
+        code: str | None = None,
+        details: Any = None,
+        request_id: str | None = None,
+        retry_after: float | None = None,
+    ) -> None:
+        super().__init__(scrub(message))
+        self.http_status = http_status
+        self.type = type
+        self.code = code
+        self.message = message
+        self.details = details
+        self.request_id = request_id
+        self.retry_after = retry_after
+
+    def __repr__(self) -> str:
+        shown = {"http_status": self.http_status, "code": self.code, "request_id": self.request_id}
+        inside = ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
+        return f"{type(self).__name__}({inside})"
+
+
+class AuthenticationError(EnvaiError):
+    """401."""
+
+
+class AccessDeniedError(EnvaiError):
+    """403."""
+
+
+class NotFoundError(EnvaiError):
+    """404."""
+
+
+class ConflictError(EnvaiError):
+    """409, for example `turn_in_progress`, `tool_already_resolved`, `tool_timed_out`."""
+
+
+class ValidationError(EnvaiError):
+    """422."""
+
+
+class RateLimitError(EnvaiError):
+    """429."""
+
+
+class ProviderError(EnvaiError):
+    """A model or image provider failed."""
+
+
+class FileError(EnvaiError):
+    """The workspace file service refused."""
+
+
+class ServerError(EnvaiError):
+    """5xx, for example `gateway_draining`."""
+
+
+class CompatibilityError(EnvaiError):
+    """The two sides do not speak the same contract version, or the answer does not acknowledge it."""
+
+
+class CursorExpiredError(ConflictError):
+    """The log no longer continues from the cursor. `reason`: epoch_changed, trimmed, ahead or sequence_reset.
+
+    Nothing is resumed silently: start from zero as a new epoch (`on_expired="restart"`) or reconcile.
+    """
+
+    def __init__(self, message: str = "", *, reason: str, last_seq: int, epoch: str | None, **given: Any) -> None:
+        given.setdefault("code", "cursor_expired")
+        super().__init__(message or f"cursor {last_seq} is no longer valid: {reason}", **given)
+        self.reason = reason
+        self.last_seq = last_seq
+        self.epoch = epoch
+
+
+class TransportError(EnvaiError):
+    """No usable answer. `sent` is False only when the request provably never left; otherwise its effect is unknown."""
+
+    def __init__(self, message: str, *, sent: bool = True, **given: Any) -> None:
+        super().__init__(message, **given)
+        self.sent = sent
+
+
+class RequestTimeoutError(TransportError):
+    """The connection, the answer or the helper's own `timeout` took too long."""
+
+
+class CancelledError(EnvaiError):
+    """The caller's CancelToken was cancelled."""
+
+
+class StreamInterruptedError(TransportError):
+    """The stream ended and could not be resumed within the reconnection policy. `last_seq` is where to go on."""
+
+    def __init__(self, message: str, *, last_seq: int, **given: Any) -> None:
+        super().__init__(message, **given)
+        self.last_seq = last_seq
+
+
+class StreamInUseError(EnvaiError):
+    """One stream has one reader: it was read from two places at once."""
+
+
+class ProtocolError(EnvaiError):
+    """The other side broke the protocol. `raw` is what it sent, untouched and never printed."""
+
+    def __init__(self, message: str, *, raw: Any = None, **given: Any) -> None:
+        super().__init__(message, **given)
+        self.raw = raw
+
+
+class InvalidResponseError(ProtocolError):
+    """A successful answer whose body is not what the contract says."""
+
+
+class InvalidFrameError(ProtocolError):
+    """A server-sent event that is not UTF-8 JSON, or exceeds the frame bound."""
+
+
+class InvalidEventError(ProtocolError):
+    """A known event whose envelope or payload breaks the schema."""
+
+
+class UnsupportedVersionError(ProtocolError):
+    """An envelope version this stream may not carry."""
+
+
+class ReplayGapError(ProtocolError):
+    """Events `missing_from`..`missing_to` are gone: the one replay did not bring them back."""
+
+    def __init__(self, *, chat_id: str, missing_from: int, missing_to: int, last_seq: int) -> None:
+        super().__init__(f"events {missing_from}..{missing_to} are missing and the replay did not bring them back")
+        self.chat_id = chat_id
+        self.missing_from = missing_from
+        self.missing_to = missing_to
+        self.last_seq = last_seq
+
+
+class RedirectRefusedError(ProtocolError):
+    """A redirect that would carry credentials to another origin, or that a mutation may not follow."""
+
+
+class SignatureError(ProtocolError):
+    """A client-tool request or webhook whose signature does not verify. Nothing was executed."""
+
+
+class ToolStateError(ProtocolError):
+    """A call id came back with other contents than the ledger recorded. Nothing was executed."""
+
+
+class UnsafePathError(EnvaiError):
+    """A local or workspace path that could escape, or that the workspace refuses."""
+
+
+BY_STATUS: dict[int, type[EnvaiError]] = {
+    401: AuthenticationError,
+    403: AccessDeniedError,
+    404: NotFoundError,
+    409: ConflictError,
+    422: ValidationError,
+    426: CompatibilityError,
+    429: RateLimitError,
+}
+INCOMPATIBLE = {"contract_upgrade_required", "unsupported_contract_version"}
+
+
+def error_class(status: int, type: str | None, code: str | None) -> type[EnvaiError]:
+    """The class for an error answer: codes about the contract, then the status, then the type."""
+    if code in INCOMPATIBLE:
+        return CompatibilityError
+    if status in BY_STATUS:
+        return BY_STATUS[status]
+    if type == "provider_error":
+        return ProviderError
+    if type is not None and type.startswith(("file_", "invalid_path")):
+        return FileError
+    return ServerError if status >= 500 else EnvaiError

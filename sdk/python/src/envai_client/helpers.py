@@ -1,0 +1,174 @@
+"""The helpers that are more than one request, as flows: written once, driven by both clients."""
+
+from __future__ import annotations
+
+import os
+from functools import partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+
+from .core import Core, backoff, call
+from .effects import Blocking, CloseStream, Flow, Head, Phases, ReadChunk, Request
+from .errors import EnvaiError, UnsafePathError
+from .models import Chat, ChatForked, CompletionCollection, ImageGenerationAcceptedRecord, ImageGenerationStatusRecord
+from .options import origin_of
+from .waits import pause
+
+SETTLED = {"succeeded", "failed", "cancelled", "canceled", "completed"}
+POLL_CEILING = 10.0
+
+
+class ForkResult(msgspec.Struct, frozen=True, kw_only=True):
+    """`chat` is the destination that was created; it is yours to keep."""
+
+    chat: Chat
+    source_chat_id: str
+
+    def __repr__(self) -> str:
+        return f"<ForkResult {self.source_chat_id} -> {self.chat.id}>"
+
+
+class ForkFailedError(EnvaiError):
+    """The destination `chat` exists but the fork into it failed; it was not deleted."""
+
+    def __init__(self, chat: Chat, cause: EnvaiError) -> None:
+        given = {"http_status": cause.http_status, "type": cause.type, "code": cause.code, "details": cause.details}
+        super().__init__(cause.message, request_id=cause.request_id, **given)
+        self.chat = chat
+        self.cause = cause
+
+
+def left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.001, deadline - monotonic())
+
+
+def fork_chat(core: Core, workspace_id: str, chat_id: str, team_id: str, timeout: float | None) -> Flow[ForkResult]:
+    """Create a destination and fork into it. Raises ForkFailedError with the destination if only the fork failed."""
+    deadline = None if timeout is None else monotonic() + timeout
+    given = {"workspace_id": workspace_id, "team_id": team_id}
+    chat: Chat = yield from call(core, "createChat", given, Chat, timeout)
+    given = {"chat_id": chat_id, "destination_chat_id": chat.id}
+    try:
+        forked: ChatForked = yield from call(core, "forkChat", given, ChatForked, left(deadline))
+    except EnvaiError as problem:
+        raise ForkFailedError(chat, problem) from None
+    return ForkResult(chat=chat, source_chat_id=forked.source_chat_id)
+
+
+def generate_and_wait(
+    core: Core, given: dict[str, Any], interval: float, timeout: float | None
+) -> Flow[ImageGenerationStatusRecord]:
+    """Start a generation and poll its record until it is settled, in whatever way."""
+    deadline = None if timeout is None else monotonic() + timeout
+    accepted = yield from call(core, "createImageGeneration", given, ImageGenerationAcceptedRecord, timeout)
+    attempt = 0
+    while True:
+        attempt += 1
+        yield from pause(backoff(interval, POLL_CEILING, attempt), deadline)
+        where = {"record": accepted.id}
+        status: ImageGenerationStatusRecord = yield from call(
+            core, "getImageGeneration", where, ImageGenerationStatusRecord, left(deadline)
+        )
+        if status.status in SETTLED:
+            return status
+
+
+def next_page(core: Core, given: dict[str, Any], page: int, timeout: float | None) -> Flow[CompletionCollection]:
+    result: CompletionCollection = yield from call(
+        core, "listCompletions", {**given, "page": page}, CompletionCollection, timeout
+    )
+    return result
+
+
+def is_last_page(collection: CompletionCollection, page: int) -> bool:
+    """Whether the server says that nothing follows `page`."""
+    last = collection.meta.get("last_page")
+    more = collection.links.get("next") or (isinstance(last, int) and page < last)
+    return not collection.data or not more
+
+
+def signed_request(core: Core, url: str, timeout: float | None) -> Request:
+    """The request for a signed artifact URL, exactly as given: no credentials, only on the API's own origin."""
+    parts = urlsplit(url)
+    query = dict(parse_qsl(parts.query))
+    if origin_of(url) != origin_of(core.options.base_url) or not parts.path.endswith("/artifacts/download"):
+        raise UnsafePathError("not a signed artifact URL of this server")
+    if parts.username or parts.fragment or "signature" not in query:
+        raise UnsafePathError("not a signed artifact URL of this server")
+    options = core.options
+    read = timeout if timeout is not None else options.timeouts.request
+    return Request(
+        operation="downloadArtifact",
+        method="GET",
+        url=url,
+        label="/artifacts/download",
+        headers={"Accept": "*/*", "User-Agent": options.user_agent},
+        phases=Phases(connect=options.timeouts.connect, read=read),
+    )
+
+
+def read_all(head: Head, deadline: float | None) -> Flow[bytes]:
+    """The whole body, then closed."""
+    chunks: list[bytes] = []
+    try:
+        while (chunk := (yield ReadChunk(head.handle, deadline))) is not None:
+            chunks.append(chunk)
+    finally:
+        yield CloseStream(head.handle)
+    return b"".join(chunks)
+
+
+def save(head: Head, destination: str | Path, *, atomic: bool, overwrite: bool, deadline: float | None) -> Flow[Path]:
+    """Write the body to a file, a chunk at a time, and close it. Nothing is left behind on failure."""
+    try:
+        writer: FileWriter = yield Blocking(partial(FileWriter, destination, atomic=atomic, overwrite=overwrite))
+        try:
+            while (chunk := (yield ReadChunk(head.handle, deadline))) is not None:
+                yield Blocking(writer.write, (chunk,))
+            path: Path = yield Blocking(writer.commit)
+        except BaseException:
+            writer.abort()
+            raise
+    finally:
+        yield CloseStream(head.handle)
+    return path
+
+
+class FileWriter:
+    """Writes a download where the caller said. Atomic: the name appears only when every byte is on disk."""
+
+    def __init__(self, destination: str | Path, *, atomic: bool = True, overwrite: bool = False) -> None:
+        self.path = Path(destination)
+        if not self.path.name or self.path.is_dir():
+            raise UnsafePathError("the destination must be a file name, not a folder")
+        if self.path.exists() and not overwrite:
+            raise FileExistsError("the destination exists; pass overwrite=True to replace it")
+        self._overwrite = overwrite
+        self._part = self.path.with_name(f".{self.path.name}.part") if atomic else self.path
+        self._file = self._part.open("wb" if atomic or overwrite else "xb")
+
+    def write(self, chunk: bytes) -> None:
+        self._file.write(chunk)
+
+    def commit(self) -> Path:
+        """Make the bytes durable and the name real."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        if self._part is self.path:
+            return self.path
+        if self._overwrite:
+            self._part.replace(self.path)
+        else:
+            os.link(self._part, self.path)  # unlike a rename it cannot replace what appeared meanwhile
+            self._part.unlink()
+        return self.path
+
+    def abort(self) -> None:
+        """Leave nothing behind."""
+        self._file.close()
+        self._part.unlink(missing_ok=True)

@@ -1,0 +1,189 @@
+"""Generated from the contract by scripts/generate.py: do not edit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from ..models import (
+    Capabilities,
+    CapabilitiesLegacy,
+    Chat,
+    ChatForked,
+    ChatMessageAccepted,
+    Completion,
+    CompletionCollection,
+    Health,
+    JwksDocument,
+    RestoreChatAccepted,
+    TurnAccepted,
+)
+from .async_base import AsyncService
+
+Items = list  # `list` is also a method name
+
+
+class AsyncChatsService(AsyncService):
+    async def send_message(
+        self,
+        chat_id: str,
+        message: str,
+        *,
+        idempotency_key: str | UnsetType = UNSET,
+        attachment_ids: Items[str] | UnsetType = UNSET,
+        timeout: float | None = None,
+    ) -> ChatMessageAccepted:
+        """`sendChatMessage`: POST /atp/v3/chats/{chat_id}/messages"""
+        return await self._call(
+            ChatMessageAccepted,
+            "sendChatMessage",
+            {
+                "chat_id": chat_id,
+                "idempotency_key": idempotency_key,
+                "message": message,
+                "attachment_ids": attachment_ids,
+            },
+            timeout,
+        )
+
+    async def cancel(self, chat_id: str, *, timeout: float | None = None) -> TurnAccepted:
+        """`cancelChatTurn`: POST /atp/v3/chats/{chat_id}/cancel"""
+        return await self._call(TurnAccepted, "cancelChatTurn", {"chat_id": chat_id}, timeout)
+
+    async def steer(
+        self, chat_id: str, text: str, *, target_agent_id: str | UnsetType | None = UNSET, timeout: float | None = None
+    ) -> TurnAccepted:
+        """`steerChatTurn`: POST /atp/v3/chats/{chat_id}/steer"""
+        return await self._call(
+            TurnAccepted,
+            "steerChatTurn",
+            {"chat_id": chat_id, "text": text, "target_agent_id": target_agent_id},
+            timeout,
+        )
+
+    async def submit_tool_output(
+        self,
+        chat_id: str,
+        call_id: str,
+        output: str,
+        *,
+        is_error: bool | UnsetType = UNSET,
+        timeout: float | None = None,
+    ) -> None:
+        """`resolveChatTool`: POST /atp/v3/chats/{chat_id}/tool-output"""
+        await self._do(
+            "resolveChatTool", {"chat_id": chat_id, "call_id": call_id, "output": output, "is_error": is_error}, timeout
+        )
+
+    async def submit_approval(
+        self,
+        chat_id: str,
+        approval_id: str,
+        approve: bool,
+        *,
+        reason: str | UnsetType = UNSET,
+        timeout: float | None = None,
+    ) -> None:
+        """`resolveChatApproval`: POST /atp/v3/chats/{chat_id}/approval"""
+        await self._do(
+            "resolveChatApproval",
+            {"chat_id": chat_id, "approval_id": approval_id, "approve": approve, "reason": reason},
+            timeout,
+        )
+
+    async def fork(self, chat_id: str, destination_chat_id: str, *, timeout: float | None = None) -> ChatForked:
+        """`forkChat`: POST /atp/v3/chats/{chat_id}/fork"""
+        return await self._call(
+            ChatForked, "forkChat", {"chat_id": chat_id, "destination_chat_id": destination_chat_id}, timeout
+        )
+
+    async def restore(
+        self, chat_id: str, orchestrator_context: Items[dict[str, Any]], *, timeout: float | None = None
+    ) -> RestoreChatAccepted:
+        """`restoreChat`: POST /atp/v3/chats/{chat_id}/restore"""
+        return await self._call(
+            RestoreChatAccepted,
+            "restoreChat",
+            {"chat_id": chat_id, "orchestrator_context": orchestrator_context},
+            timeout,
+        )
+
+    async def create(self, workspace_id: str, team_id: str, *, timeout: float | None = None) -> Chat:
+        """`createChat`: POST /workspaces/{workspace_id}/chats"""
+        return await self._call(Chat, "createChat", {"workspace_id": workspace_id, "team_id": team_id}, timeout)
+
+    async def list(self, workspace_id: str, *, timeout: float | None = None) -> Items[Chat]:
+        """`listChats`: GET /workspaces/{workspace_id}/chats"""
+        return await self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout)
+
+    async def get(self, workspace_id: str, chat_id: str, *, timeout: float | None = None) -> Chat:
+        """`getChat`: GET /workspaces/{workspace_id}/chats/{chat_id}"""
+        return await self._call(Chat, "getChat", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout)
+
+
+class AsyncCapabilitiesService(AsyncService):
+    async def get(self, *, timeout: float | None = None) -> Capabilities:
+        """`getCapabilities`: GET /atp/v3/capabilities"""
+        return await self._call(Capabilities, "getCapabilities", {}, timeout)
+
+    async def wiki_webhook_jwks(self, *, timeout: float | None = None) -> JwksDocument:
+        """`getWikiWebhookJwks`: GET /.well-known/wiki-webhook-jwks.json"""
+        return await self._call(JwksDocument, "getWikiWebhookJwks", {}, timeout)
+
+    async def get_legacy(self, *, timeout: float | None = None) -> CapabilitiesLegacy:
+        """`getCapabilitiesLegacy`: GET /capabilities"""
+        return await self._call(CapabilitiesLegacy, "getCapabilitiesLegacy", {}, timeout)
+
+
+class AsyncInfrastructureService(AsyncService):
+    async def health(self, *, timeout: float | None = None) -> Health:
+        """`healthCheck`: GET /up"""
+        return await self._call(Health, "healthCheck", {}, timeout)
+
+    async def jwks(self, *, timeout: float | None = None) -> JwksDocument:
+        """`getJwks`: GET /.well-known/jwks.json"""
+        return await self._call(JwksDocument, "getJwks", {}, timeout)
+
+
+class AsyncCompletionsService(AsyncService):
+    async def list(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        *,
+        status: str | UnsetType = UNSET,
+        model_orchestrator: str | UnsetType = UNSET,
+        started_at_from: str | UnsetType = UNSET,
+        started_at_to: str | UnsetType = UNSET,
+        per_page: int | UnsetType = UNSET,
+        page: int | UnsetType = UNSET,
+        timeout: float | None = None,
+    ) -> CompletionCollection:
+        """`listCompletions`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions"""
+        return await self._call(
+            CompletionCollection,
+            "listCompletions",
+            {
+                "workspace_id": workspace_id,
+                "chat_id": chat_id,
+                "status": status,
+                "model_orchestrator": model_orchestrator,
+                "started_at_from": started_at_from,
+                "started_at_to": started_at_to,
+                "per_page": per_page,
+                "page": page,
+            },
+            timeout,
+        )
+
+    async def get(
+        self, workspace_id: str, chat_id: str, completion_id: str, *, timeout: float | None = None
+    ) -> Completion:
+        """`getCompletion`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions/{completion_id}"""
+        return await self._call(
+            Completion,
+            "getCompletion",
+            {"workspace_id": workspace_id, "chat_id": chat_id, "completion_id": completion_id},
+            timeout,
+        )

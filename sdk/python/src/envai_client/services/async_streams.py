@@ -1,0 +1,191 @@
+"""Event streams and client tools for async programs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol, Self
+
+from ..async_driver import AsyncDriver
+from ..cancel import CancelToken
+from ..errors import SignatureError, StreamInUseError
+from ..events import Event
+from ..follow import Follower
+from ..tools import Call, ToolDesk
+from ..turns import TurnFlow, TurnResult
+
+OnViolation = Literal["raise", "skip"]
+
+
+class AsyncSource(Protocol):
+    def __aiter__(self) -> AsyncIterator[Event]: ...
+
+
+class AsyncEventStream:
+    """A chat's events after a cursor. One reader; close it, or use `with`.
+
+    An event counts as delivered when the next one is asked for, when `acknowledge` is called, or when a `with` block
+    ends without an exception. `last_seq` and `epoch` are what to pass to continue later.
+    """
+
+    def __init__(self, driver: AsyncDriver, follower: Follower, cancel: CancelToken | None = None) -> None:
+        self._driver = driver
+        self._follower = follower
+        self._cancel = cancel
+        self._reading = False
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    @property
+    def chat_id(self) -> str:
+        return self._follower.chat_id
+
+    @property
+    def last_seq(self) -> int:
+        return self._follower.cursor.last_seq
+
+    @property
+    def epoch(self) -> str | None:
+        return self._follower.cursor.epoch
+
+    @property
+    def restarts(self) -> int:
+        """How often the policy `on_expired="restart"` began again at zero."""
+        return self._follower.restarts
+
+    def bound(self, deadline: float | None, cancel: CancelToken | None) -> None:
+        """Tighten the deadline and adopt a token, for a helper that takes over the reading."""
+        known = self._follower.deadline
+        self._follower.deadline = min((d for d in (deadline, known) if d is not None), default=None)
+        self._cancel = cancel or self._cancel
+
+    def acknowledge(self) -> None:
+        """The event in hand has been dealt with: `last_seq` includes it."""
+        self._follower.settle()
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        if self._reading:
+            raise StreamInUseError("a stream has one reader")
+        self._reading = True
+        try:
+            event = await self._step()
+        finally:
+            self._reading = False
+        if event is None:
+            raise StopAsyncIteration
+        return event
+
+    async def _step(self) -> Event | None:
+        self._loop = asyncio.get_running_loop()
+        if self._follower.closed:
+            return None
+        return self._follower.poll() or await self._driver.run(self._follower.next(), self._cancel)
+
+    async def close(self) -> None:
+        """Release the connection now."""
+        await self._driver.run(self._follower.close())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, kind: object, *_: object) -> None:
+        if kind is None:
+            self.acknowledge()
+        await self.close()
+
+    def __del__(self) -> None:
+        loop = self._loop
+        if not self._follower.closed and loop is not None and loop.is_running():
+            driver, flow = self._driver, self._follower.close()
+            loop.call_soon_threadsafe(lambda: keep(loop.create_task(driver.run(flow))))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} chat={self.chat_id} last_seq={self.last_seq}>"
+
+
+class AsyncTurnStream(AsyncEventStream):
+    """The events of one turn, from its message to its terminal event; then `result()`."""
+
+    def __init__(self, driver: AsyncDriver, turn: TurnFlow, cancel: CancelToken | None = None) -> None:
+        super().__init__(driver, turn.follower, cancel)
+        self._turn = turn
+
+    @property
+    def turn_id(self) -> str | None:
+        """None until the message was accepted."""
+        return self._turn.turn.turn_id if self._turn.turn else None
+
+    @property
+    def text(self) -> str:
+        """The orchestrator's text so far."""
+        return self._turn.turn.text if self._turn.turn else ""
+
+    async def start(self) -> str:
+        """Attach and send the message now -> the turn's id. Iterating does it too."""
+        known = self.turn_id
+        return known if known is not None else await self._driver.run(self._turn.start(), self._cancel)
+
+    def result(self) -> TurnResult:
+        """How the turn ended. Raises ProtocolError before its terminal event."""
+        return self._turn.result()
+
+    async def _step(self) -> Event | None:
+        self._loop = asyncio.get_running_loop()
+        if self._follower.closed:
+            return None
+        return self._turn.poll() or await self._driver.run(self._turn.next(), self._cancel)
+
+
+BACKGROUND: set[asyncio.Task[None]] = set()
+
+
+def keep(task: asyncio.Task[None]) -> None:
+    """Hold a task until it is done: the loop itself holds only weakly."""
+    BACKGROUND.add(task)
+    task.add_done_callback(BACKGROUND.discard)
+
+
+class AsyncToolRunner:
+    """Runs the client tools a stream asks for, at most `max_concurrency` at a time, while passing its events on."""
+
+    def __init__(self, driver: AsyncDriver, desk: ToolDesk, max_concurrency: int, on_violation: OnViolation) -> None:
+        self._driver = driver
+        self._desk = desk
+        self._slots = asyncio.Semaphore(max_concurrency)
+        self._skip = on_violation == "skip"
+        self._running: list[asyncio.Task[None]] = []
+
+    async def run(self, stream: AsyncSource, cancel: CancelToken | None) -> AsyncIterator[Event]:
+        try:
+            async for event in stream:
+                call = await self._admit(event, cancel)
+                if call is not None:
+                    self._running.append(asyncio.create_task(self._serve(call)))
+                yield event
+                self._collect()
+        finally:
+            self._desk.cancel()
+            await asyncio.gather(*self._running, return_exceptions=True)
+        self._collect()
+
+    async def _serve(self, call: Call) -> None:
+        async with self._slots:
+            await self._driver.run(self._desk.serve(call))
+
+    async def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
+        try:
+            return await self._driver.run(self._desk.admit(event), cancel)
+        except SignatureError:
+            if not self._skip:
+                raise
+            self._driver.core.logger.warning("a client-tool request was refused: its signature does not verify")
+            return None
+
+    def _collect(self) -> None:
+        """Raise what a call could not answer for itself."""
+        done = [task for task in self._running if task.done()]
+        self._running = [task for task in self._running if not task.done()]
+        for task in done:
+            task.result()

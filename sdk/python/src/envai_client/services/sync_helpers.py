@@ -1,0 +1,249 @@
+"""Services with helpers beyond the contract's operations, sync edition."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from msgspec import UNSET, UnsetType
+
+from ..cancel import CancelToken
+from ..core import deadline_of, open_request
+from ..events import Event
+from ..follow import Follower, OnExpired, read_history
+from ..helpers import ForkResult, fork_chat, generate_and_wait, is_last_page, next_page, signed_request
+from ..keys import KeyRing
+from ..ledger import Ledger, Record
+from ..models import Completion, ImageGenerationStatusRecord
+from ..sync_driver import SyncDriver
+from ..tools import ClientToolRegistry, ToolDesk, ToolOutput, settle
+from ..turns import TurnFlow, TurnResult
+from ..webhooks import Headers, WebhookEvent, verify_webhook
+from . import sync_content, sync_execution
+from .sync_base import ByteStream
+from .sync_streams import EventStream, OnViolation, Source, ToolRunner, TurnStream
+
+
+class ChatsService(sync_execution.ChatsService):
+    def __init__(self, driver: SyncDriver, keys: KeyRing, ledger: Callable[[], Ledger]) -> None:
+        super().__init__(driver)
+        self._keys = keys
+        self._ledger = ledger
+
+    def events(
+        self,
+        chat_id: str,
+        *,
+        after: int = 0,
+        epoch: str | None = None,
+        on_expired: OnExpired = "raise",
+        include_pings: bool = False,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> EventStream:
+        """`streamChatEvents`: every event after `after`, once and in order, through reconnections, without end.
+
+        Raises ReplayGapError when events are lost for good, and CursorExpiredError when the log no longer continues
+        from the cursor, unless `on_expired="restart"` says to read the new log from its beginning.
+        """
+        follower = Follower(
+            self._core,
+            chat_id,
+            after=after,
+            epoch=epoch,
+            on_expired=on_expired,
+            include_pings=include_pings,
+            deadline=deadline_of(timeout),
+        )
+        return EventStream(self._driver, follower, cancel)
+
+    def events_history(self, chat_id: str, *, after: int = 0, timeout: float | None = None) -> list[Event]:
+        """`streamChatEventsLegacy`: the finite version 2 replay after `after`."""
+        return self._driver.run(read_history(self._core, chat_id, after, timeout))
+
+    def send_and_stream(
+        self,
+        chat_id: str,
+        message: str,
+        *,
+        after: int = 0,
+        epoch: str | None = None,
+        on_expired: OnExpired = "raise",
+        idempotency_key: str | UnsetType = UNSET,
+        attachment_ids: list[str] | UnsetType = UNSET,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> TurnStream:
+        """Attach, send `message` and iterate over the turn's events up to its terminal event.
+
+        The message goes out once, after the subscription is known to be live. `after` skips a replay already seen.
+        """
+        given = {"message": message, "idempotency_key": idempotency_key, "attachment_ids": attachment_ids}
+        turn = TurnFlow(
+            self._core,
+            chat_id,
+            {name: value for name, value in given.items() if value is not UNSET},
+            after=after,
+            epoch=epoch,
+            on_expired=on_expired,
+            deadline=deadline_of(timeout),
+        )
+        return TurnStream(self._driver, turn, cancel)
+
+    def send_and_wait(
+        self,
+        chat_id: str,
+        message: str,
+        *,
+        tools: ClientToolRegistry | None = None,
+        ledger: Ledger | None = None,
+        max_concurrency: int = 4,
+        on_ambiguous: Callable[[Record], ToolOutput | None] | None = None,
+        after: int = 0,
+        epoch: str | None = None,
+        on_expired: OnExpired = "raise",
+        idempotency_key: str | UnsetType = UNSET,
+        attachment_ids: list[str] | UnsetType = UNSET,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> TurnResult:
+        """Send and wait for the end of the turn; `tools` answers its client tools, as `run_client_tools` does.
+
+        Returns whatever the ending was: see `TurnResult.raise_for_failure`.
+        """
+        stream = self.send_and_stream(
+            chat_id,
+            message,
+            after=after,
+            epoch=epoch,
+            on_expired=on_expired,
+            idempotency_key=idempotency_key,
+            attachment_ids=attachment_ids,
+            timeout=timeout,
+            cancel=cancel,
+        )
+        with stream:
+            source: Source = stream
+            if tools is not None:
+                source = self.run_client_tools(
+                    stream, tools, ledger=ledger, max_concurrency=max_concurrency, on_ambiguous=on_ambiguous
+                )
+            for _ in source:
+                pass
+            return stream.result()
+
+    def run_client_tools(
+        self,
+        stream: Source,
+        registry: ClientToolRegistry,
+        *,
+        ledger: Ledger | None = None,
+        max_concurrency: int = 4,
+        on_ambiguous: Callable[[Record], ToolOutput | None] | None = None,
+        on_violation: OnViolation = "raise",
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> Iterator[Event]:
+        """Pass on the events of `stream` while answering its client-tool requests.
+
+        Each request is verified before anything runs, recorded in `ledger` (the client's own by default) and run at
+        most once per (chat_id, call_id). A call that another life began is handed to `on_ambiguous`; without an
+        answer it is left to the application (`ledger.unsettled`, `settle_tool_call`) and to the server's timeout.
+        `timeout` bounds the whole iteration.
+        """
+        desk = self._desk(registry, ledger, on_ambiguous)
+        deadline = deadline_of(timeout)
+        runner = ToolRunner(self._driver, desk, max_concurrency, on_violation)
+        if isinstance(stream, EventStream):
+            stream.bound(deadline, cancel)
+        return runner.run(stream, cancel)
+
+    def settle_tool_call(self, record: Record, answer: ToolOutput) -> str:
+        """Record and deliver the application's verdict on an unsettled call -> what became of the delivery."""
+        desk = self._desk(ClientToolRegistry(), None, None)
+        return self._driver.run(settle(desk, record.chat_id, record.call_id, answer))
+
+    def fork_chat(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        team_id: str,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> ForkResult:
+        """Create a chat and fork `chat_id` into it. On a failed fork the new chat is kept: see ForkFailedError."""
+        return self._driver.run(fork_chat(self._core, workspace_id, chat_id, team_id, timeout), cancel)
+
+    def _desk(
+        self,
+        registry: ClientToolRegistry,
+        ledger: Ledger | None,
+        on_ambiguous: Callable[[Record], ToolOutput | None] | None,
+    ) -> ToolDesk:
+        return ToolDesk(self._core, registry, ledger or self._ledger(), self._keys, on_ambiguous)
+
+
+class CompletionsService(sync_execution.CompletionsService):
+    def iterate_completions(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+        **filters: Any,
+    ) -> Iterator[Completion]:
+        """Every completion, page by page, with the filters of `list`. `timeout` bounds each page."""
+        given, page = {"workspace_id": workspace_id, "chat_id": chat_id, **filters}, 0
+        while True:
+            page += 1
+            collection = self._driver.run(next_page(self._core, given, page, timeout), cancel)
+            yield from collection.data
+            if is_last_page(collection, page):
+                return
+
+
+class WorkspaceFilesService(sync_content.WorkspaceFilesService):
+    def download_to_file(
+        self, workspace_id: str, path: str, destination: str | Path, *, timeout: float | None = None, **options: Any
+    ) -> Path:
+        """Download a workspace file to `destination`; `options` as in `ByteStream.save`."""
+        with self.download(workspace_id, path, timeout=timeout) as stream:
+            return stream.save(destination, timeout=timeout, **options)
+
+
+class ImagesService(sync_content.ImagesService):
+    def generate_and_wait(
+        self,
+        *,
+        interval: float = 1.0,
+        timeout: float | None = 300.0,
+        cancel: CancelToken | None = None,
+        **request: Any,
+    ) -> ImageGenerationStatusRecord:
+        """Generate and poll until the record is settled. `request` as in `generate`; `interval` grows to 10 s."""
+        return self._driver.run(generate_and_wait(self._core, request, interval, timeout), cancel)
+
+    def download_signed(self, url: str, *, timeout: float | None = None) -> ByteStream:
+        """Open a signed artifact URL as the server gave it, without credentials."""
+        request = signed_request(self._core, url, timeout)
+        return ByteStream(self._driver, self._driver.run(open_request(self._core, request, deadline_of(timeout))))
+
+    def download_to_file(
+        self, url: str, destination: str | Path, *, timeout: float | None = None, **options: Any
+    ) -> Path:
+        """Download a signed artifact URL to `destination`; `options` as in `ByteStream.save`."""
+        with self.download_signed(url, timeout=timeout) as stream:
+            return stream.save(destination, timeout=timeout, **options)
+
+
+class WikiService(sync_content.WikiService):
+    def __init__(self, driver: SyncDriver, keys: KeyRing) -> None:
+        super().__init__(driver)
+        self._keys = keys
+
+    def verify_webhook(self, body: bytes, headers: Headers, workspace_id: str) -> WebhookEvent:
+        """The event of a webhook delivery, if it is genuine: see `envai_client.webhooks`."""
+        return self._driver.run(verify_webhook(self._keys, body, headers, workspace_id))
