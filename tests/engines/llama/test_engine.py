@@ -425,3 +425,17 @@ def test_the_child_dies_with_a_parent_that_was_killed(tmp_path: Path) -> None:
                 await asyncio.sleep(0.01)
 
     run(work(), timeout=20)
+
+
+def test_closing_while_the_child_starts_leaves_no_child(tmp_path: Path) -> None:
+    async def work() -> None:
+        async with bench(tmp_path) as it:
+            starting = asyncio.create_task(it.engine.start(it.model))
+            await it.until("started")
+            await it.engine.close()
+            with pytest.raises(GatewayError) as caught:
+                await starting
+            assert caught.value.code in (Code.UNAVAILABLE, Code.UPSTREAM_FAILED)
+        assert len(it.notes("started")) == 1
+
+    run(work())

