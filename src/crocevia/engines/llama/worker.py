@@ -245,13 +245,14 @@ class Worker:
         return Child(process, f"http://127.0.0.1:{answer['port']}", headers)
 
     def _child_settings(self) -> ChildSettings:
-        cores = os.cpu_count() or 1
+        # Half the cores for prompts too: threads that wait for a descheduled one cost more than a busy machine gives.
+        threads = max(1, (os.cpu_count() or 1) // 2)
         return ChildSettings(
             model=str(self._weights),
             api_key=secrets.token_urlsafe(24),
             context=self._settings.context,
-            threads=self._settings.threads or max(1, cores // 2),
-            batch_threads=self._settings.batch_threads or cores,
+            threads=self._settings.threads or threads,
+            batch_threads=self._settings.batch_threads or threads,
             cache_mib=self._settings.cache_mib,
             memory=str(self._memory),
         )
