@@ -20,7 +20,7 @@ import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Any, Final, Literal, Self
+from typing import Any, Final, Literal, Self, cast
 
 CUT: Final = "cut"
 RESET: Final = "reset"
@@ -133,8 +133,7 @@ class _Connection(asyncio.Protocol):
         self.lost = asyncio.Event()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
         self.provider.open += 1
         self.provider._connections.add(self)
 
