@@ -71,11 +71,16 @@ def models(contract: dict[str, Any]) -> dict[str, str]:
         f"from .{module} import {', '.join(sorted(n for n in names if module_of(n) == module))}"
         for module in sorted(bodies)
     ]
-    exported = ", ".join(f'"{name}"' for name in ["Resource", *names])
+    exported = ", ".join(f'"{name}"' for name in sorted(["Resource", *names]))
     out["models/__init__.py"] = (
         HEADER + "from .base import Resource\n" + "\n".join(lines) + f"\n\n__all__ = [{exported}]\n"
     )
     return out
+
+
+def unset(kind: str) -> str:
+    nullable = kind.endswith(" | None")
+    return kind.removesuffix(" | None") + " | UnsetType" + (" | None" if nullable else "")
 
 
 def arguments(operation: dict[str, Any]) -> tuple[list[str], list[str]]:
@@ -85,7 +90,7 @@ def arguments(operation: dict[str, Any]) -> tuple[list[str], list[str]]:
     given = [*operation["query"], *operation["header"], *fields]
     positional = [f"{name}: str" for name in path]
     positional += [f"{item['name']}: {item['type']}" for item in given if item["required"]]
-    optional = [f"{item['name']}: {item['type']} | UnsetType = UNSET" for item in given if not item["required"]]
+    optional = [f"{item['name']}: {unset(item['type'])} = UNSET" for item in given if not item["required"]]
     names = [*path, *(item["name"] for item in given)]
     return [*positional, "*", *optional, "timeout: float | None = None"], [f'"{name}": {name}' for name in names]
 
@@ -154,7 +159,7 @@ def table(contract: dict[str, Any]) -> str:
             "method": operation["method"],
             "path": operation["path"],
             "result": operation["result"]["kind"],
-            "type": operation["result"].get("type") if operation["sdk"] else None,
+            "type": operation["result"].get("type"),
             "unwrap": operation["result"].get("path", ""),
             "auth": operation["auth"],
             "negotiated": operation["negotiated"],

@@ -97,6 +97,7 @@ class FakeServer:
         if asked is None:
             return False
         self.asked.append(asked)
+        self._mark("asked")
         replies = self._replies.get(asked.route)
         if not replies:
             self.surprises.append(asked.route)
