@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA: Final = "0002"  # the newest migration; read before anything heavier is imported
+SCHEMA: Final = "0020"  # the newest migration; read before anything heavier is imported
 
 metadata = MetaData(
     naming_convention={
@@ -187,5 +187,7 @@ call_records = Table(
     Index("ix_call_records_open", "id", sqlite_where=text("settled_at is null")),
 )
 
-# The event log's tables register themselves on `metadata`.
+# The rows of the control plane, the event log's tables and the panel's register themselves on `metadata`.
+from . import schema_control as schema_control  # noqa: E402
 from . import schema_log as schema_log  # noqa: E402
+from . import schema_panel as schema_panel  # noqa: E402
