@@ -180,6 +180,16 @@ def test_background_children_run_beside_their_parent_which_waits_for_them_at_the
     assert world.types()[-1] == "turn.completed"
 
 
+def test_news_that_comes_while_tools_run_is_read_after_their_results() -> None:
+    world = untitled()
+    world.answer(world.want(CallModel), "", delegate("writer", "background"), call("write", "p2"))
+    world.start_child(world.want(StartChild))
+    world.answer(world.want(CallModel), "written")
+    world.finish_tool(world.want(RunTool))
+    kinds = [type(item) for item in world.turn.context(world.turn.root_id)[-4:]]
+    assert kinds == [AssistantMessage, ToolMessage, ToolMessage, UserMessage]
+
+
 @pytest.mark.parametrize("decision", ["approve", "deny", "ask_user"])
 def test_a_member_asks_its_orchestrator_which_decides_or_asks_the_user(decision: str) -> None:
     world = untitled()

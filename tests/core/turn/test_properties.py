@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from crocevia.core.messages import ToolCall
 from crocevia.core.turn import Limits, hydrate, open_turn, wants_of
@@ -158,16 +166,9 @@ class Turns(RuleBasedStateMachine):
     @rule(index=INDEX)
     def repeat_an_old_fact(self, index: int) -> None:
         """A late or doubled report changes nothing that is settled."""
-        fact = self.world.journal[index % len(self.world.journal)]
-        if type(fact) in (
-            e.ModelAnswered,
-            e.ToolComplete,
-            e.ToolResult,
-            e.ToolRequest,
-            e.ApprovalResponse,
-            e.AgentStarted,
-        ):
-            assert self.world.tell(fact) == []
+        facts = [entry for entry in self.world.journal if isinstance(entry, REPORTED)]
+        if facts:
+            assert self.world.tell(facts[index % len(facts)]) == []
 
     # --- and the process dies
 
@@ -278,6 +279,17 @@ def judge(world: World) -> None:
     judge_cuts(world)
 
 
+REPORTED = (
+    e.ModelAnswered,
+    e.ModelFailed,
+    e.ToolComplete,
+    e.ToolRequest,
+    e.ToolResult,
+    e.ApprovalResponse,
+    e.AgentStarted,
+    e.TitleAnswered,
+)
+
 # Entries that only the machine makes. The first three of a turn are the caller's.
 DECIDED = (
     e.TextReset,
@@ -365,11 +377,19 @@ def judge_money(world: World) -> None:
 
 TestTurns = Turns.TestCase
 TestTurns.settings = settings(
-    max_examples=60,
+    max_examples=150,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large],
 )
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(900)
+def test_two_thousand_random_turns() -> None:
+    run_state_machine_as_test(
+        Turns, settings=settings(TestTurns.settings, max_examples=2_000, stateful_step_count=60, database=None)
+    )
 
 
 def test_the_next_turn_of_a_chat_starts_from_the_context_and_the_totals_of_the_last() -> None:
