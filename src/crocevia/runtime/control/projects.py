@@ -1,0 +1,56 @@
+"""Projects' keys: several at a time, so that an app can change its key without a pause."""
+
+from __future__ import annotations
+
+import msgspec
+
+from crocevia.core.catalogue import ProjectSpec
+from crocevia.core.errors import Code, GatewayError
+from crocevia.runtime.catalogue import digest
+from crocevia.storage import declared, meta, project_keys
+from crocevia.storage.database import Transaction
+from crocevia.storage.home import Home, key_secret
+
+from .apply import new_project_key
+
+_SHOWN = 8  # characters of a key that are shown afterwards
+
+
+class ProjectKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key as it is remembered. id: its digest. prefix: how it begins. expires_at: Unix seconds, None for never."""
+
+    id: str
+    prefix: str
+    created_at: float
+    expires_at: float | None
+
+
+def keys(tx: Transaction, project: str, now: float) -> list[ProjectKey]:
+    """The project's keys that open something, newest first."""
+    return [
+        ProjectKey(id=row.digest, prefix=row.prefix, created_at=row.created_at, expires_at=row.expires_at)
+        for row in project_keys.keys_of(tx, project)
+        if row.expires_at is None or row.expires_at > now
+    ]
+
+
+def rotate(tx: Transaction, home: Home, project: str, *, overlap: float, now: float) -> str:
+    """A new key, shown now and never again; the old ones hold for `overlap` seconds more.
+
+    Raises GatewayError(NOT_FOUND).
+    """
+    if project not in declared.load(tx, ProjectSpec):
+        raise GatewayError(Code.NOT_FOUND)
+    key = new_project_key()
+    project_keys.drop_expired_keys(tx, project, now)
+    project_keys.expire_keys(tx, project, now + overlap)
+    declared.add_project_key(tx, digest(key_secret(home), key.encode()).hex(), project, key[:_SHOWN], now)
+    meta.bump_revision(tx)
+    return key
+
+
+def revoke(tx: Transaction, project: str, key_id: str) -> None:
+    """End one key now. Raises GatewayError(NOT_FOUND)."""
+    if not project_keys.drop_key(tx, project, key_id):
+        raise GatewayError(Code.NOT_FOUND)
+    meta.bump_revision(tx)
