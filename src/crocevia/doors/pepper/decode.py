@@ -112,11 +112,11 @@ def _messages(found: list[wire.User | wire.Assistant | wire.ToolResult], project
 
 
 def _user(index: int, message: wire.User, project: ProjectSpec) -> UserMessage:
-    blocks = [wire.Testo(message.content)] if isinstance(message.content, str) else message.content
-    parts = tuple(_part(block, project) for block in blocks)
-    if not any(part.text and not part.text.isspace() for part in parts):
+    content = message.content
+    parts = [TextPart(text=content)] if isinstance(content, str) else [_part(block, project) for block in content]
+    if all(part.text.isspace() or not part.text for part in parts):
         raise _wrong("content_empty", f"messages[{index}].content", index=index)
-    return UserMessage(parts=parts)
+    return UserMessage(parts=tuple(parts))
 
 
 def _part(block: wire.Testo | wire.Documento, project: ProjectSpec) -> TextPart:
