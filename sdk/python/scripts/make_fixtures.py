@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from fixtures import flow_cases, http_cases, stream_cases, tool_cases
+from fixtures import flow_cases, http_cases, stream_cases, tool_cases, webhook_cases
 
 BULLETS = {
     "22.1.1": "base URL, prefix and bearer token",
@@ -73,6 +73,7 @@ def outputs() -> dict[str, Any]:
         "ed25519/vectors.json": tool_cases.signatures(),
         "tools/scenarios.json": tool_cases.flow_cases(),
         "flows/scenarios.json": flow_cases.cases(),
+        "webhooks/vectors.json": webhook_cases.cases(),
     }
 
 

@@ -51,7 +51,7 @@ class KeyRing:
     def __init__(self, core: Core, operation: str, cache: KeyCache | None = None, cool_down: float = COOL_DOWN) -> None:
         self.core = core
         self.operation = operation
-        self.cache = cache or MemoryKeyCache(core.options.jwks_ttl)
+        self.cache = MemoryKeyCache(core.options.jwks_ttl) if cache is None else cache
         self.cool_down = cool_down
         self._forced_at: float | None = None
         self._generation = 0

@@ -156,7 +156,7 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         deadline = deadline_of(timeout)
         runner = AsyncToolRunner(self._driver, desk, max_concurrency, on_violation)
         if isinstance(stream, AsyncEventStream):
-            stream.bound(deadline, cancel)
+            stream.bound(deadline, runner.wake)
         return runner.run(stream, cancel)
 
     async def settle_tool_call(self, record: Record, answer: ToolOutput) -> str:
@@ -182,7 +182,7 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         ledger: Ledger | None,
         on_ambiguous: Callable[[Record], ToolOutput | None] | None,
     ) -> ToolDesk:
-        return ToolDesk(self._core, registry, ledger or self._ledger(), self._keys, on_ambiguous)
+        return ToolDesk(self._core, registry, self._ledger() if ledger is None else ledger, self._keys, on_ambiguous)
 
 
 class AsyncCompletionsService(async_execution.AsyncCompletionsService):

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import nullcontext
 from typing import Literal, Protocol, Self
 
 from ..async_driver import AsyncDriver
 from ..cancel import CancelToken
-from ..errors import SignatureError, StreamInUseError
+from ..errors import CancelledError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
 from ..tools import Call, ToolDesk
@@ -156,23 +157,36 @@ class AsyncToolRunner:
         self._slots = asyncio.Semaphore(max_concurrency)
         self._skip = on_violation == "skip"
         self._running: list[asyncio.Task[None]] = []
+        self.wake = CancelToken()
 
     async def run(self, stream: AsyncSource, cancel: CancelToken | None) -> AsyncIterator[Event]:
         try:
-            async for event in stream:
-                call = await self._admit(event, cancel)
-                if call is not None:
-                    self._running.append(asyncio.create_task(self._serve(call)))
-                yield event
-                self._collect()
+            with cancel.calling(self.wake.cancel) if cancel is not None else nullcontext():
+                async for event in stream:
+                    call = await self._admit(event, cancel)
+                    if call is not None:
+                        self._running.append(asyncio.create_task(self._serve(call)))
+                    yield event
+                    self._collect()
+        except CancelledError:
+            await self._finish()
+            self._collect()  # a call that failed is why the reader was woken
+            raise
         finally:
-            self._desk.cancel()
-            await asyncio.gather(*self._running, return_exceptions=True)
+            await self._finish()
         self._collect()
 
+    async def _finish(self) -> None:
+        self._desk.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
     async def _serve(self, call: Call) -> None:
-        async with self._slots:
-            await self._driver.run(self._desk.serve(call))
+        try:
+            async with self._slots:
+                await self._driver.run(self._desk.serve(call))
+        except Exception:
+            self.wake.cancel()  # the reader raises it now, not with the next event
+            raise
 
     async def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
         try:

@@ -156,7 +156,7 @@ class ChatsService(sync_execution.ChatsService):
         deadline = deadline_of(timeout)
         runner = ToolRunner(self._driver, desk, max_concurrency, on_violation)
         if isinstance(stream, EventStream):
-            stream.bound(deadline, cancel)
+            stream.bound(deadline, runner.wake)
         return runner.run(stream, cancel)
 
     def settle_tool_call(self, record: Record, answer: ToolOutput) -> str:
@@ -182,7 +182,7 @@ class ChatsService(sync_execution.ChatsService):
         ledger: Ledger | None,
         on_ambiguous: Callable[[Record], ToolOutput | None] | None,
     ) -> ToolDesk:
-        return ToolDesk(self._core, registry, ledger or self._ledger(), self._keys, on_ambiguous)
+        return ToolDesk(self._core, registry, self._ledger() if ledger is None else ledger, self._keys, on_ambiguous)
 
 
 class CompletionsService(sync_execution.CompletionsService):

@@ -5,10 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from typing import Literal, Protocol, Self
 
 from ..cancel import CancelToken
-from ..errors import SignatureError, StreamInUseError
+from ..errors import CancelledError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
 from ..sync_driver import SyncDriver
@@ -142,20 +143,36 @@ class ToolRunner:
         self._max = max_concurrency
         self._skip = on_violation == "skip"
         self._running: list[Future[None]] = []
+        self.wake = CancelToken()
 
     def run(self, stream: Source, cancel: CancelToken | None) -> Iterator[Event]:
         pool = ThreadPoolExecutor(self._max, thread_name_prefix="envai-tool")
         try:
-            for event in stream:
-                call = self._admit(event, cancel)
-                if call is not None:
-                    self._running.append(pool.submit(self._driver.run, self._desk.serve(call)))
-                yield event
-                self._collect()
+            with cancel.calling(self.wake.cancel) if cancel is not None else nullcontext():
+                for event in stream:
+                    call = self._admit(event, cancel)
+                    if call is not None:
+                        self._running.append(pool.submit(self._serve, call))
+                    yield event
+                    self._collect()
+        except CancelledError:
+            self._finish(pool)
+            self._collect()  # a call that failed is why the reader was woken
+            raise
         finally:
-            self._desk.cancel()
-            pool.shutdown(wait=True)
+            self._finish(pool)
         self._collect()
+
+    def _finish(self, pool: ThreadPoolExecutor) -> None:
+        self._desk.cancel()
+        pool.shutdown(wait=True)
+
+    def _serve(self, call: Call) -> None:
+        try:
+            self._driver.run(self._desk.serve(call))
+        except BaseException:
+            self.wake.cancel()  # the reader raises it now, not with the next event
+            raise
 
     def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
         try:
