@@ -56,6 +56,8 @@ _TRACK: dict[type, Callable[[sqlite3.Connection, int, Any], None]] = {
     **{kind: _ended for kind in e.TERMINAL},
 }
 
+TRACKED: frozenset[type] = frozenset(_TRACK)
+
 _REASONS: dict[str, Literal["resolved", "expired"]] = {"resolved": "resolved", "expired": "expired"}
 
 

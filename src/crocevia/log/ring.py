@@ -25,7 +25,7 @@ class _Cell:
 
     def __init__(self, row: Row) -> None:
         self.row = row
-        self.wire: dict[Hashable, bytes] = {}
+        self.wire: dict[Hashable, bytes] | None = None
 
 
 class Ring:
@@ -57,11 +57,14 @@ class Ring:
                 return
         if rows[0].seq != self.head + 1:
             self.drop(len(self._cells))
+        size = 0
         for row in rows:
             self._cells.append(_Cell(row))
-        self._grow(sum(len(row.body) for row in rows))
+            size += len(row.body)
+        self._grow(size)
         self.head = rows[-1].seq
-        self.drop(len(self._cells) - ROWS)
+        if len(self._cells) > ROWS:
+            self.drop(len(self._cells) - ROWS)
         self._schedule(urgent)
 
     def reach(self, head: int) -> None:
@@ -75,7 +78,8 @@ class Ring:
         """Forget the oldest `count`."""
         for _ in range(count):
             cell = self._cells.popleft()
-            self._grow(-len(cell.row.body) - sum(map(len, cell.wire.values())))
+            wire = 0 if cell.wire is None else sum(map(len, cell.wire.values()))
+            self._grow(-len(cell.row.body) - wire)
 
     def clear(self) -> None:
         """Forget all of them; readers find them in the log."""
@@ -100,6 +104,8 @@ class Ring:
         parts: list[bytes] = []
         last, size = after, 0
         for cell in islice(self._cells, start, start + min(PAGE, self.shown - after)):
+            if cell.wire is None:
+                cell.wire = {}
             data = cell.wire.get(version)
             if data is None:
                 data = cell.wire[version] = encode(cell.row)
@@ -127,7 +133,10 @@ class Ring:
         self._waiting.discard(future)
 
     def _schedule(self, urgent: bool) -> None:
-        """Idle or urgent: now. Busy: at the next tick."""
+        """Idle, urgent or unread: now. Busy: at the next tick."""
+        if not self.readers:
+            self.shown = self.head
+            return
         loop = asyncio.get_running_loop()
         left = self._flushed + TICK - loop.time()
         if urgent or left <= 0:

@@ -14,13 +14,17 @@ from crocevia.storage.database import Database, Transaction
 from .commands import put, read_commands, unread
 from .hints import Hints
 from .hub import Hub
-from .pending import track
+from .pending import TRACKED, track
 from .trim import cut
 from .values import Appended, Bounds, Command, CommandKind, Effect, Fence, Fenced, Outcome, Row, TurnOpen, Unread
 
 _STATE = (
     "SELECT l.id, l.epoch, l.fence, l.turn, l.first_seq, j.seq, j.sub FROM chat_logs l"
     " LEFT JOIN journal j ON j.log = l.id WHERE l.chat = ? ORDER BY j.seq DESC, j.sub DESC LIMIT 1"
+)
+_PLACE = (
+    "SELECT l.fence, l.turn, j.seq, j.sub FROM chat_logs l LEFT JOIN journal j ON j.log = l.id"
+    " WHERE l.id = ? ORDER BY j.seq DESC, j.sub DESC LIMIT 1"
 )
 _INSERT = "INSERT INTO journal (log, seq, sub, body) VALUES (?, ?, ?, ?)"
 _READ = (
@@ -70,15 +74,20 @@ class SqliteLog:
     ) -> Appended:
         bodies = [encode(entry) for entry in entries]
         public = [type(entry) in PUBLIC for entry in entries]
+        plain = not any(type(entry) in _TELLING for entry in entries)
 
         def work(tx: Transaction) -> Appended:
-            state = _state(tx.connection, fence.chat)
-            if state.fence != fence.token:
+            execute = tx.connection.execute
+            token, turn, seq, sub = execute(_PLACE, (fence.log,)).fetchone() or (None, None, None, None)
+            if token != fence.token:
                 raise Fenced(fence.chat)
-            done = _write(tx.connection, state, bodies, public)
+            done = _write(tx.connection, fence, seq or 0, sub or 0, bodies, public)
             for effect in effects:  # first: a repeated key is a better answer than «a turn is open»
                 effect(tx, done)
-            _follow_turn(tx, state, entries, read_upto)
+            if plain:
+                return done
+            track(tx, fence.log, entries)
+            _follow_turn(tx, fence.log, turn, entries, read_upto)
             return done
 
         try:
@@ -128,10 +137,10 @@ class SqliteLog:
             _state(tx.connection, chat)
             row = tx.connection.execute(
                 "UPDATE chat_logs SET fence = fence + 1, owner = ?1, lease_until = ?2 WHERE chat = ?3"
-                " AND (owner IS NULL OR owner = ?1 OR lease_until <= ?4) RETURNING fence",
+                " AND (owner IS NULL OR owner = ?1 OR lease_until <= ?4) RETURNING fence, id, epoch",
                 (node, now + ttl_ms, chat, now),
             ).fetchone()
-            return None if row is None else Fence(chat, row[0], node)
+            return None if row is None else Fence(chat, row[0], node, row[1], row[2])
 
         return await self._database.write(work)
 
@@ -191,30 +200,34 @@ def _nothing(tx: Transaction) -> None:
     """A place in the queue."""
 
 
-def _write(connection: sqlite3.Connection, state: _State, bodies: list[bytes], public: list[bool]) -> Appended:
-    first, seq, sub = state.seq + 1, state.seq, state.sub
+def _write(
+    connection: sqlite3.Connection, fence: Fence, seq: int, sub: int, bodies: list[bytes], public: list[bool]
+) -> Appended:
+    first = seq + 1
     rows = []
     for body, shown in zip(bodies, public, strict=True):
         seq, sub = (seq + 1, 0) if shown else (seq, sub + 1)
-        rows.append((state.id, seq, sub, body))
+        rows.append((fence.log, seq, sub, body))
     if len(rows) == 1:  # executemany costs twice as much for one
         connection.execute(_INSERT, rows[0])
     else:
         connection.executemany(_INSERT, rows)
-    return Appended(first, seq, state.epoch)
+    return Appended(first, seq, fence.epoch)
 
 
-def _follow_turn(tx: Transaction, state: _State, entries: Sequence[Entry], read_upto: int | None) -> None:
-    """The open turn and what it waits for are rows that agree with the journal, because they are written with it."""
-    track(tx, state.id, entries)
+_TELLING = TRACKED | {TurnOpened, *TERMINAL}  # entries that change rows beside the journal
+
+
+def _follow_turn(tx: Transaction, log: int, turn: str | None, entries: Sequence[Entry], read_upto: int | None) -> None:
+    """The chat's open turn is a row that agrees with the journal, because it is written with it."""
     for entry in entries:
         if isinstance(entry, TurnOpened):
-            if state.turn is not None:
-                raise TurnOpen(state.turn)
-            state.turn = entry.turn
-            tx.connection.execute("UPDATE chat_logs SET turn = ? WHERE id = ?", (entry.turn, state.id))
+            if turn is not None:
+                raise TurnOpen(turn)
+            turn = entry.turn
+            tx.connection.execute("UPDATE chat_logs SET turn = ? WHERE id = ?", (turn, log))
         elif isinstance(entry, TERMINAL):
-            if read_upto is not None and unread(tx, state.id, entry.turn, read_upto):
+            if read_upto is not None and unread(tx, log, entry.turn, read_upto):
                 raise Unread(entry.turn)
-            state.turn = None
-            tx.connection.execute("UPDATE chat_logs SET turn = NULL WHERE id = ?", (state.id,))
+            turn = None
+            tx.connection.execute("UPDATE chat_logs SET turn = NULL WHERE id = ?", (log,))

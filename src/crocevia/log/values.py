@@ -38,11 +38,13 @@ class Bounds(NamedTuple):
 
 
 class Fence(NamedTuple):
-    """The right to append to a chat, until somebody else acquires it."""
+    """The right to append to a chat, until somebody else acquires it. log, epoch: the chat's own and fixed."""
 
     chat: str
     token: int
     node: str
+    log: int
+    epoch: str
 
 
 class Command(Struct, frozen=True):
