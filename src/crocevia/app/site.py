@@ -18,11 +18,20 @@ _READS: Final = frozenset({"GET", "HEAD"})
 
 
 async def dispatch(routes: Mapping[str, Application], scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand an HTTP request to the application of its path; other kinds of connection are refused."""
+    """Hand an HTTP request to the application of its path; other kinds of connection are refused.
+
+    An address that ends with a slash takes everything below it.
+    """
     if scope["type"] == "http":
-        await routes.get(scope["path"], missing)(scope, receive, send)
+        path = scope["path"]
+        await (routes.get(path) or _below(routes, path))(scope, receive, send)
     elif scope["type"] == "websocket":
         await send({"type": "websocket.close", "code": 1008})
+
+
+def _below(routes: Mapping[str, Application], path: str) -> Application:
+    holders = (route for route in routes if route.endswith("/") and path.startswith(route))
+    return routes.get(max(holders, key=len, default=""), missing)
 
 
 async def missing(scope: Scope, receive: Receive, send: Send) -> None:

@@ -1,0 +1,124 @@
+"""The door: one table of operations, and the way every request takes through it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from urllib.parse import parse_qsl
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.ids import new_id
+from crocevia.runtime.control.context import Control
+
+from . import auth, fields, negotiation
+from .body import ClientGone, read_whole
+from .errors import expected, refuse
+from .operation import Answer, Headers, Operation, Receive, Request, Rule, Scope, Send, Stream, encoded
+from .resources import TABLE
+from .routing import Found, Router, names
+from .streaming import send_stream
+
+_REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
+_MAX_QUERY: Final = 64  # parameters
+
+
+class AtpDoor:
+    """Envai's API as a plain ASGI application: everything below /api/v1, and /.well-known/jwks.json."""
+
+    def __init__(self, control: Control, table: Sequence[Operation] = TABLE) -> None:
+        self._control = control
+        self._router = Router(table)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refusals come in this order: address, method, key, version, limits, body, content."""
+        request_id = _request_id(scope)
+        found = self._router.find(scope)
+        operation = found.operations.get(scope["method"]) if found is not None else None
+        if operation is None:
+            answer = refuse(_no_operation(found))
+            await send_answer(send, answer, _always(request_id))
+            return
+        assert found is not None
+        request = Request(self._control, operation, scope, receive, request_id)
+        request.params = dict(zip(names(operation), found.values, strict=True))
+        try:
+            reply = await self._reply(request)
+            if isinstance(reply, Stream):
+                await send_stream(request, reply, send, _common(request))
+                return
+        except ClientGone:
+            return
+        except Exception as error:
+            reply = refuse(expected(error, operation.id))
+        await send_answer(send, reply, _common(request))
+
+    async def _reply(self, request: Request) -> Answer | Stream:
+        operation = request.operation
+        if not operation.public:
+            request.principal = await auth.authenticate(self._control.keys, request.headers(b"authorization"))
+        request.version = negotiation.select(operation.rule, request.headers(negotiation.HEADER))
+        if operation.per_minute is not None and request.principal is not None:
+            self._control.throttle.admit(request.user_id, operation.id, operation.per_minute)
+        request.query = _query(request.scope)
+        if operation.body is not None:
+            request.body = fields.read(await read_whole(request, operation.max_body), operation.body)
+        return await operation.handler(request)
+
+
+async def send_answer(send: Send, answer: Answer, common: Headers) -> None:
+    """One whole answer."""
+    body = encoded(answer.content)
+    headers = [*answer.headers, *common]
+    if answer.status != 204:
+        headers += [(b"content-type", b"application/json"), (b"content-length", b"%d" % len(body))]
+    await send({"type": "http.response.start", "status": answer.status, "headers": headers})
+    await send({"type": "http.response.body", "body": body})
+
+
+def _common(request: Request) -> Headers:
+    """What every answer of an operation carries."""
+    return _always(request.id) + negotiation.acknowledgement(request.operation.rule, request.version)
+
+
+def _always(request_id: str) -> Headers:
+    return (
+        (b"cache-control", b"no-store"),
+        (b"x-content-type-options", b"nosniff"),
+        (b"x-request-id", request_id.encode()),
+    )
+
+
+def _request_id(scope: Scope) -> str:
+    """The caller's own, if it may travel in a header; else a new one."""
+    given = [value for name, value in scope["headers"] if name == b"x-request-id"]
+    if len(given) == 1 and _REQUEST_ID.fullmatch(given[0]):
+        return str(given[0], "ascii")
+    return new_id("req")
+
+
+def _no_operation(found: Found | None) -> GatewayError:
+    if found is None:
+        return GatewayError(Code.NOT_FOUND)
+    allowed = ", ".join(sorted(found.operations))
+    return GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=allowed))
+
+
+def _query(scope: Scope) -> dict[str, list[str]]:
+    """Every value by name. Raises GatewayError(INVALID_REQUEST) for what is not UTF-8 or too much."""
+    raw = scope.get("query_string", b"")
+    if not raw:
+        return {}
+    found: dict[str, list[str]] = {}
+    try:
+        pairs = parse_qsl(
+            raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY, encoding="utf-8"
+        )
+    except ValueError:
+        raise GatewayError(Code.INVALID_REQUEST, say("query_malformed")) from None
+    for name, value in pairs:
+        found.setdefault(name, []).append(value)
+    return found
+
+
+__all__ = ["AtpDoor", "Rule", "send_answer"]

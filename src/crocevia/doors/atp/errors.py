@@ -1,0 +1,115 @@
+"""Every code as this door says it, and the answer that carries it."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from crocevia.core.declared import Refused
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.texts import render
+
+from .negotiation import REQUIRED
+from .operation import Answer, Headers
+
+# Status and type. A code without a row of its own in the contract takes the nearest one.
+TABLE: Final[Mapping[Code, tuple[int, str]]] = {
+    Code.INVALID_REQUEST: (422, "validation_error"),
+    Code.UNSUPPORTED: (422, "validation_error"),
+    Code.REFUSED: (422, "validation_error"),
+    Code.UNAUTHENTICATED: (401, "unauthenticated"),
+    Code.FORBIDDEN: (403, "access_denied"),
+    Code.AGENT_NOT_ENABLED: (403, "access_denied"),
+    Code.DOCUMENTS_NOT_ENABLED: (403, "access_denied"),
+    Code.IMAGES_NOT_ENABLED: (403, "access_denied"),
+    Code.NOT_FOUND: (404, "not_found"),
+    Code.METHOD_NOT_ALLOWED: (405, "invalid_request"),
+    Code.CONFLICT: (409, "conflict"),
+    Code.TOO_LARGE: (413, "invalid_request"),
+    Code.RATE_LIMITED: (429, "too_many_requests"),
+    Code.CONCURRENCY_LIMITED: (429, "too_many_requests"),
+    Code.BUDGET_EXHAUSTED: (429, "too_many_requests"),
+    Code.UPSTREAM_FAILED: (502, "provider_error"),
+    Code.UPSTREAM_OVERLOADED: (502, "provider_error"),
+    Code.UPSTREAM_TIMEOUT: (502, "provider_error"),
+    Code.UPSTREAM_REJECTED: (502, "provider_error"),
+    Code.MODEL_UNPRICED: (503, "server_error"),
+    Code.UNAVAILABLE: (503, "server_error"),
+    Code.DRAINING: (503, "server_error"),
+    Code.INTERNAL: (500, "server_error"),
+}
+
+# Sentences that the contract gives a row of their own: status, type, and the sentence's key is the `code`.
+NAMED: Final[Mapping[str, tuple[int, str]]] = {
+    "unsupported_contract_version": (400, "invalid_request"),
+    "contract_upgrade_required": (426, "conflict"),
+}
+
+# Codes that say more than their type does.
+_CODES: Final[Mapping[Code, str]] = {Code.DRAINING: "gateway_draining"}
+
+_INDEX: Final = re.compile(r"\[(\d+)\]")
+
+
+def refuse(error: GatewayError) -> Answer:
+    """The answer that carries the error."""
+    status, kind = NAMED.get(error.message.key) or TABLE[error.code]
+    body: dict[str, Any] = {"type": kind, "message": render(error.message, "en")}
+    if status != 429:  # the contract closes that one
+        code = error.message.key if error.message.key in NAMED else _CODES.get(error.code)
+        if code is not None:
+            body["code"] = code
+        body["details"] = _details(error)
+        if body["details"] and status == 422:
+            body["message"] = render(say("data_invalid"), "en")
+    return Answer(status, {"error": body}, _headers(error, status))
+
+
+def expected(error: Exception, operation: str) -> GatewayError:
+    """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
+    if isinstance(error, GatewayError):
+        return error
+    import structlog  # a tenth of a second that most servers never need
+
+    structlog.get_logger("crocevia.atp").error(
+        "request failed", operation=operation, error=type(error).__name__, at=_place(error)
+    )
+    return GatewayError(Code.INTERNAL)
+
+
+def _details(error: GatewayError) -> dict[str, list[str]] | None:
+    """Sentences by field, fields spelled as the contract does: `members.0.role`."""
+    found: dict[str, list[str]] = {}
+    if isinstance(error, Refused):
+        for problem in error.problems:
+            found.setdefault(_INDEX.sub(r".\1", problem.place), []).append(render(problem.message, "en"))
+    elif error.param is not None:
+        found[_INDEX.sub(r".\1", error.param)] = [render(error.message, "en")]
+    return found or None
+
+
+def _headers(error: GatewayError, status: int) -> Headers:
+    headers: list[tuple[bytes, bytes]] = []
+    if error.retry_after is not None or status in (429, 503):
+        headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
+    if status == 401:
+        headers.append((b"www-authenticate", b"Bearer"))
+    if status == 405:
+        headers.append((b"allow", str(error.message.args["allowed"]).encode()))
+    if status == 413:
+        headers.append((b"connection", b"close"))
+    if status == 426:
+        headers.append((REQUIRED, b"3"))
+    return tuple(headers)
+
+
+def _place(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return "?"
+    module = trace.tb_frame.f_globals.get("__name__", "?")
+    return f"{module}:{trace.tb_lineno}" if module in sys.modules else "?"

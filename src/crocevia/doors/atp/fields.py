@@ -1,0 +1,96 @@
+"""Check what a caller sent against the contract's limits, and tell every field that is wrong at once."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import UNSET
+
+from crocevia.core import json
+from crocevia.core.declared import Problem, Refused
+from crocevia.core.errors import Code, GatewayError, Message, say
+
+S = TypeVar("S", bound=msgspec.Struct)
+
+MAX_DEPTH: Final = 64  # of objects and lists in each other
+_KEYS: Final = re.compile(r"\[\.\.\.\]")
+
+
+def read(data: bytes, kind: type[S]) -> S:
+    """The struct that a JSON body spells.
+
+    Raises GatewayError(INVALID_REQUEST) for what is no JSON object or too deep, Refused with every field otherwise.
+    """
+    table = json.decode(data)
+    if not isinstance(table, dict):
+        raise GatewayError(Code.INVALID_REQUEST, say("body_not_object"))
+    check_depth(table)
+    return convert(table, kind)
+
+
+def convert(table: dict[str, Any], kind: type[S], *, strict: bool = True) -> S:
+    """The struct that a table spells. strict False: text may stand for numbers (query parameters). Raises Refused."""
+    try:
+        return msgspec.convert(table, kind, strict=strict)
+    except msgspec.ValidationError as error:
+        raise Refused(_problems(table, kind, strict) or [_problem(error)]) from None
+
+
+def check_depth(value: Any) -> None:
+    """Raises GatewayError(INVALID_REQUEST) above MAX_DEPTH levels: what we take we must be able to give back."""
+    level = [value]
+    for _ in range(MAX_DEPTH):
+        level = [
+            below
+            for holder in level
+            for below in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(below, dict | list)
+        ]
+        if not level:
+            return
+    raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=MAX_DEPTH))
+
+
+def _problems(table: dict[str, Any], kind: type[msgspec.Struct], strict: bool) -> list[Problem]:
+    found = []
+    for name, required, alone in _alone(kind):
+        if name not in table:
+            if required:
+                found.append(Problem(name, say("field_missing")))
+            continue
+        try:
+            msgspec.convert({name: table[name]}, alone, strict=strict)
+        except msgspec.ValidationError as error:
+            found.append(_problem(error))
+    if kind.__struct_config__.forbid_unknown_fields:
+        known = {name for name, _, _ in _alone(kind)}
+        found += [Problem(name[:100], say("field_unknown")) for name in table if name not in known]
+    return found
+
+
+@cache
+def _alone(kind: type[msgspec.Struct]) -> tuple[tuple[str, bool, type[msgspec.Struct]], ...]:
+    """Each field as a struct of its own, so that one that is wrong does not hide the next."""
+    return tuple(
+        (
+            field.encode_name,
+            field.required,
+            msgspec.defstruct("Alone", [("field", field.type, UNSET)], rename={"field": field.encode_name}),
+        )
+        for field in msgspec.structs.fields(kind)
+    )
+
+
+def _problem(error: msgspec.ValidationError) -> Problem:
+    # msgspec says «Expected `int`, got `str` - at `$.name`»; where it would quote the value, the value is left out.
+    reason, found, path = str(error).partition(" - at `")
+    if "Invalid enum" in reason:
+        return Problem(_field(path), say("field_not_offered"))
+    return Problem(_field(path) if found else "body", Message("field_reason", {"reason": reason}))
+
+
+def _field(path: str) -> str:
+    return _KEYS.sub("", path.rstrip("`")).removeprefix("$.").removeprefix("$") or "body"

@@ -1,0 +1,34 @@
+"""What anybody may ask: whether the service is up, and the keys that it signs with."""
+
+from __future__ import annotations
+
+from ..operation import Answer, Operation, Request, data
+from ..wire import service as wire
+from ..wire.common import moment
+
+
+async def up(request: Request) -> Answer:
+    control = request.control
+    status = "ok" if control.database.failing_since is None else "unavailable"
+    return data(
+        wire.Health(status=status, timestamp=moment(control.clock()), app="crocevia", env="production"),
+        200 if status == "ok" else 503,
+    )
+
+
+async def jwks(request: Request) -> Answer:
+    return Answer(200, wire.JwksDocument(keys=request.control.signer.published()))
+
+
+OPERATIONS = (
+    Operation("healthCheck", "GET", "/up", up, "Whether the service works.", result=wire.Health, public=True),
+    Operation(
+        "getJwks",
+        "GET",
+        "/.well-known/jwks.json",
+        jwks,
+        "The public keys of API keys and of requests to client tools, active and retired.",
+        result=wire.JwksDocument,
+        public=True,
+    ),
+)

@@ -1,0 +1,76 @@
+"""Workspaces."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crocevia.runtime.control import workspaces
+
+from ..operation import Answer, Operation, Request, data
+from ..wire import workspaces as wire
+from ..wire.common import changes, one_form
+
+
+async def create(request: Request) -> Answer:
+    body: wire.WorkspaceCreateRequest = request.body
+    metadata = body.metadata if isinstance(body.metadata, dict) else {}
+    made = await workspaces.create(request.control, request.user_id, one_form(body.name), metadata)
+    return data(wire.workspace(made), 201)
+
+
+async def listed(request: Request) -> Answer:
+    return data([wire.workspace(found) for found in await workspaces.listed(request.control, request.user_id)])
+
+
+async def get(request: Request) -> Answer:
+    found = await workspaces.get(request.control, request.user_id, request.params["workspace_id"])
+    return data(wire.workspace(found))
+
+
+async def update(request: Request) -> Answer:
+    new: dict[str, Any] = changes(request.body)
+    if "name" in new:
+        new["name"] = one_form(new["name"])
+    if "metadata" in new:
+        new["metadata"] = new["metadata"] or {}
+    changed = await workspaces.update(request.control, request.user_id, request.params["workspace_id"], new)
+    return data(wire.workspace(changed))
+
+
+OPERATIONS = (
+    Operation(
+        "createWorkspace",
+        "POST",
+        "/workspaces",
+        create,
+        "Create a workspace.",
+        body=wire.WorkspaceCreateRequest,
+        result=wire.Workspace,
+        status=201,
+    ),
+    Operation(
+        "listWorkspaces",
+        "GET",
+        "/workspaces",
+        listed,
+        "The caller's workspaces, oldest first; at most 1,000 exist.",
+        result=list[wire.Workspace],
+    ),
+    Operation(
+        "getWorkspace",
+        "GET",
+        "/workspaces/{workspace_id}",
+        get,
+        "One workspace.",
+        result=wire.Workspace,
+    ),
+    Operation(
+        "updateWorkspace",
+        "PUT",
+        "/workspaces/{workspace_id}",
+        update,
+        "Change name or metadata; metadata is replaced whole.",
+        body=wire.WorkspaceUpdateRequest,
+        result=wire.Workspace,
+    ),
+)

@@ -1,0 +1,1 @@
+"""Envai's words on the wire: one module per resource, structs only."""

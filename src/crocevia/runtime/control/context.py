@@ -1,0 +1,56 @@
+"""What every function of the control plane is handed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.storage.database import Database
+from crocevia.storage.home import Home
+
+from .api_keys import ApiKeys
+from .jwks import Signer
+from .throttle import Throttle
+
+MOST: int = 1000
+"""Objects of one kind that one user may have: lists of them need no pages."""
+
+
+class Control(msgspec.Struct, frozen=True, kw_only=True):
+    """One per server. clock: Unix seconds."""
+
+    database: Database
+    home: Home
+    catalogue: CatalogueHolder
+    keys: ApiKeys
+    signer: Signer
+    throttle: Throttle
+    clock: Callable[[], float] = time.time
+
+
+def open_control(database: Database, home: Home, catalogue: CatalogueHolder) -> Control:
+    """The control plane of a home. A change that another process makes is looked at with the next catalogue."""
+    signer = Signer(home)
+    keys = ApiKeys(database, home, signer)
+    catalogue.subscribe(lambda before, after: keys.look_again())
+    return Control(database=database, home=home, catalogue=catalogue, keys=keys, signer=signer, throttle=Throttle())
+
+
+def missing(kind: str) -> GatewayError:
+    """There is no such object, or it is somebody else's: nobody can tell which."""
+    return GatewayError(Code.NOT_FOUND, say("object_missing", kind=kind))
+
+
+def invalid(param: str, key: str, **args: str | int | float) -> GatewayError:
+    """A field that the rules of the control plane refuse."""
+    return GatewayError(Code.INVALID_REQUEST, say(key, **args), param=param)
+
+
+def check_room(count: int) -> None:
+    """Raises GatewayError(INVALID_REQUEST) when a user has MOST of a kind."""
+    if count >= MOST:
+        raise invalid("name", "limit_reached", limit=MOST)

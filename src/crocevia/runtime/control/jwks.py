@@ -1,0 +1,165 @@
+"""The home's Ed25519 keys: they sign API keys and requests to client tools, and the world can check it.
+
+Every `keys/sig_<ulid>.pem` is published. A new one is published a while before it signs, so that nobody who keeps
+the list for some minutes meets a signature by a key unknown to them. Removing a file ends what it signed.
+"""
+
+from __future__ import annotations
+
+import base64
+import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from crocevia.core import json
+from crocevia.core.ids import is_id, new_id
+from crocevia.storage.home import Home, write_secret
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+PUBLISH_SECONDS: Final = 600.0  # readers keep the list for 300 s
+_DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
+
+
+class SigningKey(msgspec.Struct, frozen=True):
+    """`id` is the `kid` of what it signs. born: Unix seconds."""
+
+    id: str
+    private: Ed25519PrivateKey
+    born: float
+
+    def __repr__(self) -> str:
+        return f"SigningKey(id={self.id!r})"
+
+
+class Jwk(msgspec.Struct, frozen=True, kw_only=True):
+    """A public key as the contract publishes it."""
+
+    kty: str = "OKP"
+    crv: str = "Ed25519"
+    x: str
+    kid: str
+    use: str = "sig"
+    alg: str = "EdDSA"
+
+
+class Signature(msgspec.Struct, frozen=True):
+    """sig: base64url without padding."""
+
+    kid: str
+    sig: str
+
+
+class Signer:
+    """Signs with the home's keys; follows the folder they are in."""
+
+    def __init__(self, home: Home, *, clock: Callable[[], float] = time.time) -> None:
+        self._home = home
+        self._clock = clock
+        self._seen = -1
+        self._keys: tuple[SigningKey, ...] = ()
+        self._public: dict[str, Ed25519PublicKey] = {}
+
+    def keys(self) -> tuple[SigningKey, ...]:
+        """Every key, oldest first; the first one is made when there is none. Raises OSError, ValueError."""
+        changed = self._home.keys.stat().st_mtime_ns
+        if changed != self._seen or not self._keys:
+            self._keys = _load(self._home) or (_make(self._home),)
+            self._public = {key.id: key.private.public_key() for key in self._keys}
+            self._seen = changed
+        return self._keys
+
+    def current(self) -> SigningKey:
+        """The key that signs now: the newest that has been published long enough."""
+        known = self.keys()
+        ready = [key for key in known if key.born <= self._clock() - PUBLISH_SECONDS]
+        return ready[-1] if ready else known[0]
+
+    def rotate(self) -> str:
+        """Publish a new key; it signs from PUBLISH_SECONDS on. Its id. Raises OSError."""
+        return _make(self._home).id
+
+    def published(self) -> list[Jwk]:
+        """Every public key, oldest first."""
+        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+        self.keys()
+        return [
+            Jwk(x=base64url(public.public_bytes(Encoding.Raw, PublicFormat.Raw)), kid=kid)
+            for kid, public in self._public.items()
+        ]
+
+    def sign(self, data: bytes) -> Signature:
+        """Sign bytes with the current key."""
+        key = self.current()
+        return Signature(key.id, base64url(key.private.sign(data)))
+
+    def sign_jwt(self, claims: Mapping[str, object]) -> str:
+        """A compact JWS of `claims`, alg EdDSA (the name that verifiers in the field know)."""
+        key = self.current()
+        header = {"alg": "EdDSA", "kid": key.id, "typ": "JWT"}
+        unsigned = ".".join(base64url(json.encode(part)) for part in (header, claims))
+        return f"{unsigned}.{base64url(key.private.sign(unsigned.encode()))}"
+
+    def verify_jwt(self, token: str) -> dict[str, object] | None:
+        """The claims of a token that one of our keys signed, else None. Expiry is the caller's affair."""
+        from cryptography.exceptions import InvalidSignature
+
+        try:
+            head, body, sig = token.split(".")
+            header = msgspec.json.decode(unbase64url(head), type=dict[str, object])
+            self.keys()
+            public = self._public[str(header["kid"])]
+            if header.get("alg") != "EdDSA":
+                return None
+            public.verify(unbase64url(sig), f"{head}.{body}".encode("ascii"))
+            return msgspec.json.decode(unbase64url(body), type=dict[str, object])
+        except (ValueError, KeyError, InvalidSignature, msgspec.DecodeError):
+            return None
+
+
+def base64url(data: bytes) -> str:
+    """Without padding."""
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def unbase64url(text: str) -> bytes:
+    """Raises ValueError unless `text` is canonical base64url without padding."""
+    data = base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)
+    if base64url(data) != text:
+        raise ValueError("not canonical")
+    return data
+
+
+def _load(home: Home) -> tuple[SigningKey, ...]:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+
+    found = []
+    for path in sorted(home.keys.glob("sig_*.pem")):
+        if is_id(path.stem, "sig"):
+            private = load_pem_private_key(path.read_bytes(), None)
+            if not isinstance(private, Ed25519PrivateKey):
+                raise ValueError(f"{path.name} is not an Ed25519 key")
+            found.append(SigningKey(path.stem, private, _born(path.stem)))
+    return tuple(found)
+
+
+def _make(home: Home) -> SigningKey:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+
+    name, private = new_id("sig"), Ed25519PrivateKey.generate()
+    pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    write_secret(home.keys / f"{name}.pem", pem)
+    return SigningKey(name, private, _born(name))
+
+
+def _born(name: str) -> float:
+    number = 0
+    for digit in name.partition("_")[2][:10].lower():
+        number = number * 32 + _DIGITS.index(digit)
+    return number / 1000

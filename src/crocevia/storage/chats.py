@@ -1,0 +1,85 @@
+"""Rows of chats. Their events are the log's affair."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from sqlalchemy import bindparam, func, select, update
+
+from crocevia.core.ids import new_id
+
+from .database import Transaction
+from .rows import inserting
+from .schema_control import chats
+from .statements import Row
+
+
+class Chat(msgspec.Struct, frozen=True, kw_only=True):
+    """A durable conversation with a team. title None: not named yet."""
+
+    id: str
+    workspace_id: str
+    user_id: str
+    team_id: str
+    title: str | None
+    created_at: float
+    updated_at: float
+
+
+_OWNED: Final = chats.c.user_id == bindparam("owner")
+_FIND: Final = select(chats).where(chats.c.id == bindparam("which"), _OWNED)
+_PAGE: Final = (
+    select(chats)
+    .where(chats.c.workspace_id == bindparam("within"), chats.c.id < bindparam("before"), _OWNED)
+    .order_by(chats.c.id.desc())
+    .limit(bindparam("most"))
+)
+_OF_TEAM: Final = select(func.count()).select_from(chats).where(chats.c.team_id == bindparam("team"))
+_ADD: Final = inserting(chats, *Chat.__struct_fields__)
+_NAME: Final = (
+    update(chats).where(chats.c.id == bindparam("which")).values(title=bindparam("called"), updated_at=bindparam("now"))
+)
+
+LAST: Final = "~"  # after every id
+
+
+def add(tx: Transaction, user_id: str, workspace_id: str, team_id: str, now: float) -> Chat:
+    """A new chat without a title."""
+    made = Chat(
+        id=new_id("cht"),
+        workspace_id=workspace_id,
+        user_id=user_id,
+        team_id=team_id,
+        title=None,
+        created_at=now,
+        updated_at=now,
+    )
+    tx.run(_ADD, **msgspec.structs.asdict(made))
+    return made
+
+
+def find(tx: Transaction, user_id: str, chat_id: str) -> Chat | None:
+    """The user's chat of this id, in whichever workspace."""
+    row = tx.first(_FIND, owner=user_id, which=chat_id)
+    return None if row is None else _value(row)
+
+
+def page(tx: Transaction, user_id: str, workspace_id: str, before: str, most: int) -> list[Chat]:
+    """The chats of a workspace born before the chat `before` (LAST: all), newest first."""
+    return [_value(row) for row in tx.all(_PAGE, owner=user_id, within=workspace_id, before=before, most=most)]
+
+
+def count_of_team(tx: Transaction, team_id: str) -> int:
+    """How many chats have this team."""
+    found: int = tx.scalar(_OF_TEAM, team=team_id)
+    return found
+
+
+def set_title(tx: Transaction, chat_id: str, title: str, now: float) -> bool:
+    """Name the chat; False if there is no such chat."""
+    return tx.run(_NAME, which=chat_id, called=title, now=now) == 1
+
+
+def _value(row: Row) -> Chat:
+    return Chat(**row._asdict())
