@@ -10,8 +10,10 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.config import Settings
+from crocevia.doors.atp import AtpDoor
 from crocevia.doors.pepper import AgentEndpoint
 from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.control.context import open_control
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.records import CallRecords
 from crocevia.storage import migrate, records
@@ -72,9 +74,12 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
+        atp = AtpDoor(open_control(database, home, catalogue))
         routes: dict[str, Application] = {
             "/agent": agent,
             "/agent.php": agent,
+            "/api/v1/": atp,
+            "/.well-known/jwks.json": atp,
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
         yield Service(home, database, catalogue, engines, gateway, routes)
