@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import MutableMapping
-from typing import Any, Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple
 
+from crocevia.asgi.answers import reply
+from crocevia.asgi.body import ClientGone, read_body
+from crocevia.asgi.stream import EventStream
+from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import StopReason
 from crocevia.runtime.gateway import Call, Cut, Gateway
 
 from . import decode, encode, wire
-from .body import ClientGone, Receive, read_body
-from .errors import Send, expected, refuse, reply
-from .stream import EventStream
-
-Scope: TypeAlias = MutableMapping[str, Any]
+from .errors import expected, refuse
 
 PING_SECONDS: Final = 15.0
 

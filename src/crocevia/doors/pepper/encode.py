@@ -17,7 +17,6 @@ from crocevia.core.usage import Usage
 from . import wire
 from .errors import failure
 
-PING: Final = b": ping\n\n"
 # A character takes at most six bytes, so that no `delta` exceeds the 64 KiB at which some readers give up.
 _DELTA_CHARACTERS: Final = 10_000
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Final
 
+from crocevia.asgi import answers
+from crocevia.asgi.answers import reply
+from crocevia.asgi.types import Headers, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
 
 from . import wire
-
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-Headers: TypeAlias = list[tuple[bytes, bytes]]
 
 # The words are the closed set of the specification, plus `non_trovato` for addresses it does not know. Codes that
 # it has no row for take the nearest row, so that an app never meets a word that it cannot have been written for.
@@ -52,13 +51,8 @@ def failure(error: GatewayError) -> wire.Failure:
 
 
 def expected(error: Exception) -> GatewayError:
-    """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
-    if isinstance(error, GatewayError):
-        return error
-    import structlog  # a tenth of a second that most servers never need
-
-    structlog.get_logger("crocevia.pepper").error("request failed", error=type(error).__name__, at=_place(error))
-    return GatewayError(Code.INTERNAL)
+    """The error that the caller is told about (see `asgi.answers.expected`)."""
+    return answers.expected(error, "pepper")
 
 
 async def refuse(send: Send, error: GatewayError, *, close: bool = False) -> int:
@@ -72,31 +66,3 @@ async def refuse(send: Send, error: GatewayError, *, close: bool = False) -> int
     if close:
         headers.append((b"connection", b"close"))
     return await reply(send, status, json.encode({"error": failure(error)}), headers)
-
-
-async def reply(send: Send, status: int, body: bytes, headers: Headers) -> int:
-    """One JSON answer; the bytes sent."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", wire.JSON),
-                (b"content-length", b"%d" % len(body)),
-                (b"cache-control", b"no-store"),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
-    return len(body)
-
-
-def _place(error: Exception) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "?"
-    module = trace.tb_frame.f_globals.get("__name__", "?")
-    return f"{module}:{trace.tb_lineno}" if module in sys.modules else "?"

@@ -7,8 +7,6 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-JSON: Final = b"application/json"
-EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
 KEY_HEADER: Final = b"x-pepper-key"
 PROJECT_HEADER: Final = b"x-pepper-project"
 

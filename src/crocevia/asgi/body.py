@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from crocevia.core.errors import Code, GatewayError, say
 
-Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
+from .types import Receive
 
 UPLOAD_SECONDS: Final = 900.0  # for the whole of a body that comes in pieces
 DISCARD_BYTES: Final = 40 * 1024 * 1024

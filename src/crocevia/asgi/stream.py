@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from . import encode, wire
-from .errors import Headers, Send
+from .types import Headers, Send
+
+EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
+PING: Final = b": ping\n\n"
 
 _HEADERS: Final[Headers] = [
-    (b"content-type", wire.EVENT_STREAM),
+    (b"content-type", EVENT_STREAM),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
 ]
@@ -77,8 +79,8 @@ class EventStream:
     async def _ping(self) -> None:
         if not self.started:
             await self._start()
-        self.sent += len(encode.PING)
-        await self._send({"type": "http.response.body", "body": encode.PING, "more_body": True})
+        self.sent += len(PING)
+        await self._send({"type": "http.response.body", "body": PING, "more_body": True})
 
     def _stop_timer(self) -> None:
         if self._timer is not None:
