@@ -5,12 +5,20 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from crocevia.core.calls import Engine
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.engines.http import HttpClient
 from crocevia.engines.registry import EngineContext, build
 from crocevia.runtime.catalogue import Catalogue, CatalogueHolder, changed_engines
+
+
+@runtime_checkable
+class Warmed(Protocol):
+    """An engine that can get ready for a model before anyone asks."""
+
+    async def start(self, model: str = "") -> None: ...
 
 
 class EnginePool:
@@ -40,9 +48,12 @@ class EnginePool:
 
     def warm(self) -> None:
         """Start in the background what takes long to start, so that the first question does not wait for it."""
-        for name, spec in self._holder.current.engines.items():
-            if spec.kind == "llama":
-                self._start(self._probe(name))
+        catalogue = self._holder.current
+        used = {catalogue.models[project.model] for project in catalogue.projects.values()}
+        for model in used:
+            spec = catalogue.engines.get(model.engine)
+            if spec is not None and spec.kind == "llama":
+                self._start(self._warm(model.engine, model.upstream))
 
     async def close(self) -> None:
         """Close every engine, then the connections. Idempotent."""
@@ -68,9 +79,11 @@ class EnginePool:
         self._engines[name] = engine
         return engine
 
-    async def _probe(self, name: str) -> None:
+    async def _warm(self, name: str, model: str) -> None:
         try:
-            await self.get(name).probe()
+            engine = self.get(name)
+            if isinstance(engine, Warmed):
+                await engine.start(model)
         except GatewayError as error:
             self._report(name, error)
 
