@@ -9,6 +9,7 @@ import msgspec
 from .events import (
     ModelEvent,
     OpaqueBlock,
+    ParametersLeftOut,
     ReasoningDelta,
     Stopped,
     StopReason,
@@ -34,7 +35,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class AnswerFold:
     """Accumulates events; `answer()` may be read at any moment. The only state a call needs."""
 
-    __slots__ = ("_blocks", "_calls", "_reasoning", "_text", "stop", "usage")
+    __slots__ = ("_blocks", "_calls", "_reasoning", "_text", "left_out", "stop", "usage")
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -43,6 +44,7 @@ class AnswerFold:
         self._blocks: list[OpaqueBlock] = []
         self.usage = Usage()
         self.stop: StopReason | None = None
+        self.left_out: tuple[str, ...] = ()
 
     def add(self, event: ModelEvent) -> None:
         kind = type(event)
@@ -58,6 +60,8 @@ class AnswerFold:
             self._blocks.append(event)
         elif isinstance(event, ReasoningDelta):
             self._reasoning.append(event.text)
+        elif isinstance(event, ParametersLeftOut):
+            self.left_out = event.names
 
     def answer(self) -> Answer:
         return Answer(

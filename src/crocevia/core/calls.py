@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator
 from typing import Literal, Protocol
 
 import msgspec
+from msgspec import Raw
 
 from .events import ModelEvent
 from .messages import Message, Tool
@@ -13,12 +14,43 @@ from .messages import Message, Tool
 Reasoning = Literal["off", "on", "always"]
 
 
+class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether a tool may or must be called, and, with `required`, which one (`name` None: any of those offered)."""
+
+    mode: Literal["auto", "none", "required"] = "auto"
+    name: str | None = None
+
+
+class AnswerFormat(msgspec.Struct, frozen=True, kw_only=True):
+    """The text of the answer must be JSON: of this schema, or any object where `schema` is None.
+
+    param: where the caller asked for it, for an engine that has to refuse.
+    """
+
+    param: str
+    name: str = "answer"
+    schema: Raw | None = None
+    strict: bool = False
+    description: str | None = None
+
+
+class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How the next token is chosen. None: the provider's own way. An engine leaves out what its model rejects."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    stop: tuple[str, ...] | None = None
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Everything an engine needs for one call.
 
     model: the provider's own name for it. max_tokens: the output limit. stream: the caller wants pieces; when
     False an engine may ask its provider for one body and yield it as one batch. session: a stable, opaque
-    name of the conversation, for providers that route caches by it.
+    name of the conversation, for providers that route caches by it. parallel_tool_calls False: one call at most.
     """
 
     model: str
@@ -29,6 +61,10 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool = True
     reasoning: Reasoning = "off"
     session: str | None = None
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    format: AnswerFormat | None = None
+    sampling: Sampling = Sampling()
 
 
 class Engine(Protocol):

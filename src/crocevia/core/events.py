@@ -63,10 +63,24 @@ class UsageReported(msgspec.Struct, frozen=True):
     usage: Usage
 
 
+class ParametersLeftOut(msgspec.Struct, frozen=True):
+    """Fields of `Sampling` that this model takes no part in; the call went on without them."""
+
+    names: tuple[str, ...]
+
+
 class Stopped(msgspec.Struct, frozen=True):
     reason: StopReason
 
 
 ModelEvent: TypeAlias = (
-    TextDelta | ReasoningDelta | ToolCallStarted | ToolCallDelta | ToolCallDone | OpaqueBlock | UsageReported | Stopped
+    TextDelta
+    | ReasoningDelta
+    | ToolCallStarted
+    | ToolCallDelta
+    | ToolCallDone
+    | OpaqueBlock
+    | UsageReported
+    | ParametersLeftOut
+    | Stopped
 )

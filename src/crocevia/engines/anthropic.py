@@ -14,10 +14,12 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.calls import ModelRequest, Reasoning
+from crocevia.core.calls import AnswerFormat, ModelRequest, Reasoning
 from crocevia.core.catalogue import EngineSpec
+from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 
+from . import sampling
 from . import upstream_shapes as shapes
 from .anthropic_stream import DIALECT, AnthropicDecoder
 from .registry import EngineContext
@@ -47,6 +49,9 @@ _FAMILIES: tuple[tuple[re.Pattern[str], _Thinking], ...] = (
     (re.compile(r"claude-(opus-5(?!-\d(?!\d))|sonnet-5|haiku-5)"), _Thinking("adaptive", "disabled")),
 )
 _TODAY = _Thinking("adaptive")
+_THINKS = frozenset({"enabled", "adaptive", "between_tools"})
+_CHOICES = {"auto": "auto", "none": "none", "required": "any"}
+_SAMPLING = {"temperature": "temperature", "top_p": "top_p", "stop": "stop_sequences"}
 
 
 def build(spec: EngineSpec, context: EngineContext) -> UpstreamEngine:
@@ -71,12 +76,23 @@ class AnthropicDialect:
 
     def encode(self, request: ModelRequest) -> bytes:
         body: dict[str, Any] = {"model": request.model, **_limits(request), "stream": request.stream}
+        body |= {_SAMPLING[name]: value for name, value in sampling.given(request).items()}
         if request.tools:
             body["tools"] = _tools(request.tools)
+            body.update(_choice(request))
+        if request.format is not None:
+            body["output_config"] = {"format": _format(request.format)}
         if request.system and request.system.strip():
             body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
         body["messages"] = _messages(request.messages)
         return msgspec.json.encode(body)
+
+    def takes(self, request: ModelRequest) -> frozenset[str]:
+        if _thinking(request.model, _reasoning(request)) in _THINKS:
+            return frozenset({"stop"})
+        # Models of today take one of the two, not both.
+        both = request.sampling.temperature is not None
+        return frozenset({"stop", "temperature"} if both else {"stop", "top_p"})
 
     def decoder(self) -> AnthropicDecoder:
         return AnthropicDecoder()
@@ -85,7 +101,7 @@ class AnthropicDialect:
 def _limits(request: ModelRequest) -> dict[str, Any]:
     """`max_tokens` and, where the model is to think, how. Thinking counts towards the limit."""
     limit = request.max_tokens
-    kind = _thinking(request.model, request.reasoning)
+    kind = _thinking(request.model, _reasoning(request))
     if kind is None:
         return {"max_tokens": limit}
     if kind != "enabled":
@@ -95,6 +111,27 @@ def _limits(request: ModelRequest) -> dict[str, Any]:
         "max_tokens": limit if budget < limit else limit + budget,
         "thinking": {"type": kind, "budget_tokens": budget},
     }
+
+
+def _reasoning(request: ModelRequest) -> Reasoning:
+    """A model that thinks cannot be made to call a tool: who insists on a call gets one without thoughts."""
+    return "off" if request.tools and request.tool_choice.mode == "required" else request.reasoning
+
+
+def _choice(request: ModelRequest) -> dict[str, Any]:
+    choice = request.tool_choice
+    wanted: dict[str, Any] = {"type": _CHOICES[choice.mode]}
+    if choice.name is not None:
+        wanted = {"type": "tool", "name": choice.name}
+    if not request.parallel_tool_calls and choice.mode != "none":
+        wanted["disable_parallel_tool_use"] = True
+    return {"tool_choice": wanted} if wanted != {"type": "auto"} else {}
+
+
+def _format(wanted: AnswerFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        raise GatewayError(Code.UNSUPPORTED, say("format_unsupported", param=wanted.param), param=wanted.param)
+    return {"type": "json_schema", "schema": wanted.schema}
 
 
 def _thinking(model: str, reasoning: Reasoning) -> str | None:

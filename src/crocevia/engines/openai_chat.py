@@ -12,10 +12,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 
+from . import sampling
 from . import upstream_shapes as shapes
 from .openai_chat_stream import ChatDecoder
 from .registry import EngineContext
@@ -64,8 +65,15 @@ class ChatDialect:
             body["prompt_cache_key"] = request.session
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
+            body.update(_choice(request))
+        if request.format is not None:
+            body["response_format"] = _format(request.format)
+        body.update(sampling.given(request))
         body["messages"] = self._messages(request)
         return msgspec.json.encode(body)
+
+    def takes(self, request: ModelRequest) -> frozenset[str]:
+        return sampling.ALL
 
     def decoder(self) -> ChatDecoder:
         return ChatDecoder()
@@ -112,6 +120,25 @@ class ChatDialect:
             name = part.name or "document.pdf"
             return {"type": "file", "file": {"filename": name, "file_data": shapes.data_url(part)}}
         raise shapes.unsupported(part)
+
+
+def _choice(request: ModelRequest) -> dict[str, Any]:
+    """Only what is not the default: many servers know no more."""
+    fields: dict[str, Any] = {} if request.parallel_tool_calls else {"parallel_tool_calls": False}
+    choice = request.tool_choice
+    if choice.name is not None:
+        fields["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
+    elif choice.mode != "auto":
+        fields["tool_choice"] = choice.mode
+    return fields
+
+
+def _format(wanted: AnswerFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        return {"type": "json_object"}
+    described = {"description": wanted.description} if wanted.description else {}
+    schema = {"name": wanted.name, "schema": wanted.schema, "strict": wanted.strict, **described}
+    return {"type": "json_schema", "json_schema": schema}
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

@@ -12,10 +12,11 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 
+from . import sampling
 from . import upstream_shapes as shapes
 from .openai_chat import BASE_URL, bearer, is_official
 from .openai_responses_stream import DIALECT, ResponsesDecoder
@@ -25,6 +26,10 @@ from .upstream import UpstreamEngine
 _IDS = re.compile(r"[\x21-\x7e]{1,64}")
 # These families cannot reason and refuse to be asked for it.
 _UNREASONING = re.compile(r"(gpt-3|gpt-4|chatgpt-4)")
+
+
+# The API has no other; models that reason refuse even these.
+_SAMPLING = frozenset({"temperature", "top_p"})
 
 
 def build(spec: EngineSpec, context: EngineContext) -> UpstreamEngine:
@@ -59,13 +64,43 @@ class ResponsesDialect:
             body["prompt_cache_key"] = request.session
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
+            body.update(_choice(request))
+        if request.format is not None:
+            body["text"] = {"format": _format(request.format)}
+        body.update(sampling.given(request))
         if request.system and request.system.strip():
             body["instructions"] = request.system
         body["input"] = [item for message in request.messages for item in _items(message)]
         return msgspec.json.encode(body)
 
+    def takes(self, request: ModelRequest) -> frozenset[str]:
+        return _SAMPLING if _UNREASONING.match(request.model) or not self._official else frozenset()
+
     def decoder(self) -> ResponsesDecoder:
         return ResponsesDecoder()
+
+
+def _choice(request: ModelRequest) -> dict[str, Any]:
+    fields: dict[str, Any] = {} if request.parallel_tool_calls else {"parallel_tool_calls": False}
+    choice = request.tool_choice
+    if choice.name is not None:
+        fields["tool_choice"] = {"type": "function", "name": choice.name}
+    elif choice.mode != "auto":
+        fields["tool_choice"] = choice.mode
+    return fields
+
+
+def _format(wanted: AnswerFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        return {"type": "json_object"}
+    described = {"description": wanted.description} if wanted.description else {}
+    return {
+        "type": "json_schema",
+        "name": wanted.name,
+        "schema": wanted.schema,
+        "strict": wanted.strict,
+        **described,
+    }
 
 
 def _tool(tool: Tool) -> dict[str, Any]:

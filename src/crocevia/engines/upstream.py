@@ -11,9 +11,9 @@ from typing import Protocol
 
 from crocevia.core.calls import ModelRequest
 from crocevia.core.errors import GatewayError
-from crocevia.core.events import ModelEvent, UsageReported
+from crocevia.core.events import ModelEvent, ParametersLeftOut, UsageReported
 
-from . import upstream_errors
+from . import sampling, upstream_errors
 from .http import HttpClient, HttpResponse
 from .retry import RetryPolicy, pause, retry_after
 from .sse import SseDecoder, SseEvent
@@ -52,6 +52,10 @@ class Dialect(Protocol):
     probe_url: str
     headers: Mapping[str, str]
 
+    def takes(self, request: ModelRequest) -> frozenset[str]:
+        """The fields of `Sampling` that this call can carry."""
+        ...
+
     def encode(self, request: ModelRequest) -> bytes:
         """The request body. Raises GatewayError(UNSUPPORTED) for what the provider cannot take."""
         ...
@@ -68,10 +72,10 @@ class UpstreamEngine:
         self._dialect = dialect
         self._http = http
         self._retry = retry or RetryPolicy()
+        self._rejected: dict[str, frozenset[str]] = {}  # by model: sampling parameters it turned out to refuse
 
     async def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
-        body = self._dialect.encode(request)
-        answer, batch = await self._begin(body, request.stream, deadline)
+        answer, batch = await self._open(request, deadline)
         try:
             while batch:
                 yield batch
@@ -92,6 +96,18 @@ class UpstreamEngine:
 
     async def close(self) -> None:
         """The connections belong to the client that was passed in."""
+
+    async def _open(self, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+        """Without the sampling parameters that the model takes no part in, which are named in the first batch."""
+        while True:
+            kept, left_out = sampling.narrowed(request, self._dialect.takes(request), self._rejected)
+            try:
+                answer, batch = await self._begin(self._dialect.encode(kept), request.stream, deadline)
+            except GatewayError as failure:
+                if not sampling.learned(kept, failure, self._rejected):
+                    raise
+                continue
+            return answer, [ParametersLeftOut(left_out), *batch] if left_out else batch
 
     async def _begin(self, body: bytes, stream: bool, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
         """Try until there is a first batch. Nothing was shown before it, so trying again repeats nothing."""

@@ -5,11 +5,14 @@ Only the type and code words of an error body are read, against the tables here;
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import msgspec
 
+from crocevia.core.calls import Sampling
 from crocevia.core.errors import Code, GatewayError, say
+
+SAMPLING: Final = Sampling.__struct_fields__
 
 
 class _Meaning(msgspec.Struct, frozen=True):
@@ -83,7 +86,10 @@ def from_status(status: int, body: bytes, retry_after: int | None) -> GatewayErr
         or _WORDS.get(word)
         or (_REJECTED if 400 <= status < 500 else _UNKNOWN)
     )
-    return _failure(meaning, retry_after)
+    failure = _failure(meaning, retry_after)
+    if failure.code is Code.UPSTREAM_REJECTED:
+        failure.param = _named(body)
+    return failure
 
 
 def from_stream(error: Any) -> GatewayError:
@@ -110,6 +116,11 @@ def bad_arguments(tool: str) -> NoReturn:
 def _failure(meaning: _Meaning, retry_after: int | None) -> GatewayError:
     message = say(meaning.sentence) if meaning.sentence else None
     return GatewayError(meaning.code, message, retry_after=retry_after, retryable=meaning.retryable)
+
+
+def _named(body: bytes) -> str | None:
+    """The sampling parameter of ours that a refusal is about; its own words stay where they are."""
+    return next((name for name in SAMPLING if name.encode() in body), None)
 
 
 def _error_of(body: bytes) -> Any:

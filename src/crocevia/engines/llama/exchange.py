@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import AnswerFormat, ModelRequest
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import (
     ModelEvent,
@@ -20,13 +20,13 @@ from crocevia.core.events import (
 )
 from crocevia.core.messages import Tool, ToolCall
 from crocevia.core.usage import Usage
-from crocevia.engines import upstream_errors
+from crocevia.engines import sampling, upstream_errors
 from crocevia.engines.http import HttpResponse
 from crocevia.engines.sse import SseDecoder
 
 from . import prompt
 from .reply import ReplyDecoder
-from .schema import ANY_OBJECT, arguments_schema, call_schema, reply_schema
+from .schema import ANY_OBJECT, answer_schema, arguments_schema, call_schema, reply_schema
 from .worker import LlamaSettings, Worker
 
 _PATH = "/v1/chat/completions"
@@ -69,6 +69,7 @@ class Exchange:
     def __init__(
         self, request: ModelRequest, worker: Worker, settings: LlamaSettings, reply_bias: float, deadline: float
     ) -> None:
+        request = _plain(request)
         self._request = request
         self._worker = worker
         self._settings = settings
@@ -144,7 +145,8 @@ class Exchange:
 
     def _end(self, out: list[ModelEvent]) -> None:
         call = self._reply.call(f"call_{secrets.token_hex(12)}") if self._reply else None
-        if call is not None and prompt.call_key(call) in self._answered:
+        free = self._request.tool_choice.mode == "auto"
+        if free and call is not None and prompt.call_key(call) in self._answered:
             self._repeated = True
             return
         if self._reply and (rest := self._reply.flush()):
@@ -181,6 +183,9 @@ class Exchange:
         if self._response.status == 400 and self._request.tools and await self._loosen():
             self._response.close()
             self._response = await self._open()
+        if self._response.status == 400 and self._request.format is not None:
+            param = self._request.format.param
+            raise GatewayError(Code.UNSUPPORTED, say("format_unsupported", param=param), param=param)
         if self._response.status != 200:
             raise upstream_errors.from_status(self._response.status, b"", None)
 
@@ -195,16 +200,24 @@ class Exchange:
         }
         if self._request.tools:
             body["response_format"] = _format(self._choices())
-            if not self._answered:
+            if not self._answered and self._request.tool_choice.mode == "auto":
                 body["logit_bias"] = [["reply", self._bias]]
+        elif self._request.format is not None:
+            body["response_format"] = _answer_format(self._request.format)
         else:
             body["repeat_penalty"] = _REPEAT_PENALTY
+        given = sampling.given(self._request)
+        if self._request.tools:
+            given.pop("stop", None)  # it would cut the JSON that everything is said in
+        body |= given
         return await self._worker.open("POST", _PATH, body, self._deadline)
 
     def _choices(self) -> list[dict[str, Any]]:
         if self._only_reply:
             return [reply_schema()]
-        return [*map(self._call_schema, self._request.tools), reply_schema()]
+        choice = self._request.tool_choice
+        tools = [tool for tool in self._request.tools if choice.name in (None, tool.name)]
+        return [*map(self._call_schema, tools), *([] if choice.mode == "required" else [reply_schema()])]
 
     def _call_schema(self, tool: Tool) -> dict[str, Any]:
         loose = bytes(tool.parameters) in self._worker.refused
@@ -240,6 +253,23 @@ class Exchange:
         return GatewayError(
             Code.INVALID_REQUEST, say("embedded_prompt_too_long", count=count, limit=limit), param="messages"
         )
+
+
+def _plain(request: ModelRequest) -> ModelRequest:
+    """Tools that may not be called need not be shown. Raises GatewayError(UNSUPPORTED): tools and a format at once."""
+    if request.tool_choice.mode == "none":
+        request = msgspec.structs.replace(request, tools=())
+    if request.format is not None and request.tools:
+        param = request.format.param
+        raise GatewayError(Code.UNSUPPORTED, say("format_with_tools", param=param), param=param)
+    return request
+
+
+def _answer_format(wanted: AnswerFormat) -> dict[str, Any]:
+    if wanted.schema is None:
+        return {"type": "json_object"}
+    schema = answer_schema(wanted.schema)
+    return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}
 
 
 def _format(choices: list[dict[str, Any]]) -> dict[str, Any]:

@@ -45,6 +45,17 @@ def arguments_schema(parameters: Raw) -> dict[str, Any]:
     return made if source.left > 0 else ANY_OBJECT
 
 
+def answer_schema(wanted: Raw) -> dict[str, Any]:
+    """What a structured answer must look like; any object where the schema says nothing that can be kept."""
+    try:
+        root = msgspec.json.decode(wanted)
+    except (msgspec.DecodeError, RecursionError):
+        return ANY_OBJECT
+    source = _Source(root if isinstance(root, dict) else {}, _MAX_NODES)
+    made = _value(root, source, 0)
+    return made if made and source.left > 0 else ANY_OBJECT
+
+
 def reply_schema() -> dict[str, Any]:
     """Plain words to the user."""
     return {
