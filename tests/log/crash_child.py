@@ -37,7 +37,20 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.ids import derive
 from crocevia.core.usage import Usage
-from crocevia.log import Coalescer, Command, Created, Duplicate, Hub, Repeated, Row, SqliteLog, Unread, follow, once
+from crocevia.log import (
+    Coalescer,
+    Command,
+    Created,
+    Duplicate,
+    Effect,
+    Hub,
+    Repeated,
+    Row,
+    SqliteLog,
+    Unread,
+    follow,
+    once,
+)
 from crocevia.storage.database import Database
 
 CHAT = "cht_1"
@@ -116,10 +129,19 @@ class Server:
             return
         for entry in entries:
             self.die("before_" + e.type_of(entry))
-        await self.log.append(self.fence, entries, read_upto=self.seen)
+        await self.log.append(self.fence, entries, [self.dying_inside(entries)], read_upto=self.seen)
         for entry in entries:
             self.chat.adopt(entry)
             self.die("after_" + e.type_of(entry))
+
+    def dying_inside(self, entries: list[e.Entry]) -> Effect:
+        """Dies after the rows are written and before they are committed."""
+
+        def effect(tx: object, done: object) -> None:
+            for entry in entries:
+                self.die("writing_" + e.type_of(entry))
+
+        return effect
 
     async def drive(self) -> None:
         while (turn := self.turn) is not None and not turn.ended:
@@ -248,9 +270,10 @@ class Server:
             return found[0].payload.decode() if found else "409"
         turn = self.chat.open()
         entries = open_turn(turn, turn_id, PLAN, f"question {key}", now(), before=self.chat.totals)
+        key_used = once(CHAT, "message", key, turn_id.encode(), now())
         try:
             # The turn's own id is the payload, so a repetition is recognised by its key alone.
-            await self.log.append(self.fence, entries, [once(CHAT, "message", key, turn_id.encode(), now())])
+            await self.log.append(self.fence, entries, [key_used, self.dying_inside(entries)])
         except Repeated as repeated:
             await self.hydrate()
             return repeated.duplicate.earlier.payload.decode()

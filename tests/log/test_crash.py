@@ -212,6 +212,7 @@ async def finish(client: Client, key: str) -> None:
 
 POINTS = (
     "before_message_commit",
+    "writing_turn.started",
     "committed_turn.started",
     "after_message_commit",
     "before_model.started",
@@ -228,6 +229,7 @@ POINTS = (
     "after_side_effect",
     "before_agent.tool.complete",
     "before_agent.tool.request",
+    "writing_agent.tool.request",
     "committed_agent.tool.request",
     "claim_accepted",
     "tool_output_accepted",
@@ -237,7 +239,10 @@ POINTS = (
     "committed_approval.request",
     "approval_accepted",
     "committed_approval.response",
+    "writing_agent.text.delta",
+    "writing_agent.tool.complete",
     "before_turn.closing",
+    "writing_turn.completed",
     "committed_turn.completed",
 )
 SEEN = ("agent.tool.request", "approval.request", "agent.delegated", "agent.text.delta", "agent.done")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -80,8 +81,35 @@ def test_replay_then_a_ping_at_once_then_live_and_the_stream_stays_open_across_t
     run(scenario())
 
 
+def test_nobody_sees_an_entry_before_it_is_durable(open_log: Opener) -> None:
+    async def scenario() -> None:
+        async with open_log() as log:
+            fence = await owned(log)
+            reader = Subscriber(log, "c1")
+            await reader.until(lambda it: PING in it.lines)
+            held, release = threading.Event(), threading.Event()
+
+            def hold(tx: object) -> None:
+                held.set()
+                release.wait(5)
+
+            log._database.post(hold)
+            await asyncio.to_thread(held.wait, 5)
+            appending = asyncio.ensure_future(log.append(fence, [delta("a")]))
+            for _ in range(50):
+                await asyncio.sleep(0.001)
+                assert reader.seqs == []
+                assert log._hub.head("c1") == 0
+            release.set()
+            await appending
+            await reader.until(lambda it: it.seqs == [1])
+            await reader.stop()
+
+    run(scenario())
+
+
 def test_a_ping_comes_after_silence_and_only_then() -> None:
-    async def scenario(open_log: Any = None) -> None:
+    async def scenario() -> None:
         hub = Hub(quiet=0.1)
         log = _Stored([])
         written: list[bytes] = []
@@ -221,6 +249,7 @@ def test_a_ring_never_bridges_a_hole() -> None:
 def test_a_busy_chat_is_flushed_by_the_tick_and_an_idle_one_or_a_terminal_at_once() -> None:
     async def scenario() -> None:
         ring = Ring(lambda size: None)
+        ring.readers = 1
         ring.add([Row(1, b"")])
         assert ring.shown == 1
         ring.add([Row(2, b"")])
@@ -230,6 +259,9 @@ def test_a_busy_chat_is_flushed_by_the_tick_and_an_idle_one_or_a_terminal_at_onc
         assert ring.shown == 2
         ring.add([Row(3, b"")], urgent=True)
         assert ring.shown == 3
+        ring.readers = 0
+        ring.add([Row(4, b"")])
+        assert ring.shown == 4
 
     run(scenario())
 

@@ -136,6 +136,7 @@ class Ring:
         """Idle, urgent or unread: now. Busy: at the next tick."""
         if not self.readers:
             self.shown = self.head
+            self._chunks.clear()
             return
         loop = asyncio.get_running_loop()
         left = self._flushed + TICK - loop.time()
