@@ -67,6 +67,18 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
 
 
+class Abilities(msgspec.Struct, frozen=True, kw_only=True):
+    """What an engine does with one of its models.
+
+    quiet: it goes on with a conversation without reasoning, also in the middle of a tool round. documents: it is given
+    whole PDFs (else their text and pictures of their pages). images: it is given pictures.
+    """
+
+    quiet: bool = True
+    documents: bool = False
+    images: bool = False
+
+
 class Engine(Protocol):
     """A connection to a provider.
 
@@ -83,6 +95,10 @@ class Engine(Protocol):
         task) closes the upstream at once, before the first byte too. Retries happen inside, before the
         first batch only.
         """
+        ...
+
+    def abilities(self, model: str) -> Abilities:
+        """What the provider's `model` can do here."""
         ...
 
     async def probe(self) -> None:

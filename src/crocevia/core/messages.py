@@ -56,10 +56,15 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opaque(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer piece by piece exactly as an engine of `dialect` gave it; `blocks` is a JSON array."""
+    """An answer piece by piece exactly as an engine of `dialect` gave it; `blocks` is a JSON array.
+
+    thinks: some piece is reasoning. plain: nothing but text and tool calls, which any engine can say.
+    """
 
     dialect: str
     blocks: Raw
+    thinks: bool = False
+    plain: bool = False
 
 
 class UserMessage(msgspec.Struct, frozen=True, kw_only=True, tag="user", tag_field="role"):

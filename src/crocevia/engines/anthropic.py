@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.calls import AnswerFormat, ModelRequest, Reasoning
+from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest, Reasoning
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
@@ -49,6 +49,8 @@ _FAMILIES: tuple[tuple[re.Pattern[str], _Thinking], ...] = (
     (re.compile(r"claude-(opus-5(?!-\d(?!\d))|sonnet-5|haiku-5)"), _Thinking("adaptive", "disabled")),
 )
 _TODAY = _Thinking("adaptive")
+# Of those that are sent no field when off: these think all the same.
+_CANNOT_STOP = re.compile(r"claude-(opus-5-[5-9]|fable)")
 _THINKS = frozenset({"enabled", "adaptive", "between_tools"})
 _CHOICES = {"auto": "auto", "none": "none", "required": "any"}
 _SAMPLING = {"temperature": "temperature", "top_p": "top_p", "stop": "stop_sequences"}
@@ -86,6 +88,9 @@ class AnthropicDialect:
             body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
         body["messages"] = _messages(request.messages)
         return msgspec.json.encode(body)
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities(quiet=_CANNOT_STOP.search(model) is None, documents=True, images=True)
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
         if _thinking(request.model, _reasoning(request)) in _THINKS:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crocevia.core.calls import AnswerFormat, ModelRequest
+from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 
@@ -71,6 +71,9 @@ class ChatDialect:
         body.update(sampling.given(request))
         body["messages"] = self._messages(request)
         return msgspec.json.encode(body)
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities(documents=self._official, images=True)
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
         return sampling.ALL

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.calls import AnswerFormat, ModelRequest
+from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 
@@ -72,6 +72,9 @@ class ResponsesDialect:
             body["instructions"] = request.system
         body["input"] = [item for message in request.messages for item in _items(message)]
         return msgspec.json.encode(body)
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities(documents=self._official, images=True)
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
         return _SAMPLING if _UNREASONING.match(request.model) or not self._official else frozenset()

@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..core.calls import ModelRequest
+from ..core.calls import Abilities, ModelRequest
 from ..core.catalogue import EngineSpec
 from ..core.errors import Code, GatewayError, say
 from ..core.events import (
@@ -89,6 +89,10 @@ class ScriptedEngine:
                 whole += beat
         if whole:
             yield whole
+
+    def abilities(self, model: str) -> Abilities:
+        """Documents come as text, so that rules can look for their words; a picture changes nothing."""
+        return Abilities(images=True)
 
     async def probe(self) -> None:
         """There is nothing to reach."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping
 from typing import Protocol
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent, ParametersLeftOut, UsageReported
 
@@ -52,6 +52,8 @@ class Dialect(Protocol):
     probe_url: str
     headers: Mapping[str, str]
 
+    def abilities(self, model: str) -> Abilities: ...
+
     def takes(self, request: ModelRequest) -> frozenset[str]:
         """The fields of `Sampling` that this call can carry."""
         ...
@@ -83,6 +85,9 @@ class UpstreamEngine:
         finally:
             # Synchronous: a cancelled task closes its provider without another await.
             answer.close()
+
+    def abilities(self, model: str) -> Abilities:
+        return self._dialect.abilities(model)
 
     async def probe(self) -> None:
         deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS

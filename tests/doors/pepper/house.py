@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import ModelSpec, Permissions, ProjectSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, ToolCallDone, UsageReported
@@ -39,10 +39,10 @@ PLAIN: tuple[Step, ...] = (say("Cia"), say("o."), [USAGE, END])
 class Puppet:
     """An engine that plays steps: a batch, an event to wait for, an error to raise. One list per call, last repeats."""
 
-    name = "puppet"
-    dialect = "plain"
-
-    def __init__(self, *plays: tuple[Step, ...]) -> None:
+    def __init__(self, *plays: tuple[Step, ...], name: str = "puppet", dialect: str = "plain", **can: bool) -> None:
+        self.name = name
+        self.dialect = dialect
+        self.can = Abilities(**can)
         self.plays = list(plays or (PLAIN,))
         self.requests: list[ModelRequest] = []
         self.open = 0
@@ -61,6 +61,9 @@ class Puppet:
                     yield step
         finally:
             self.open -= 1
+
+    def abilities(self, model: str) -> Abilities:
+        return self.can
 
     async def probe(self) -> None: ...
 

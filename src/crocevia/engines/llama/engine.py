@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import ModelEvent
@@ -81,6 +81,9 @@ class LlamaEngine:
             # Synchronous: whoever cancels gets away at once, and the slot follows when the model is idle.
             exchange.close()
             worker.leave(idle=exchange.stopped)
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities()
 
     async def probe(self) -> None:
         """The weights are here and load, or a running child answers."""
