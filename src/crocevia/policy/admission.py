@@ -65,6 +65,14 @@ class Admission:
         meter = self._meters.get(tenant)
         return meter.running if meter is not None else 0
 
+    def used(self, tenant: str, now: float) -> tuple[int, int]:
+        """Admissions of the last hour, and the seconds until the oldest of them stops counting."""
+        meter = self._meters.get(tenant)
+        if meter is None:
+            return 0, 0
+        frees = meter.hour.frees(now)  # first: it forgets what no longer counts
+        return meter.hour.total, frees
+
     def remember(self, tenant: str, at: float, count: int = 1) -> None:
         """Count admissions of an earlier life, oldest first."""
         self._meters.setdefault(tenant, _Meter()).hour.add(at, count)

@@ -43,6 +43,11 @@ class RollingHour:
                 return max(1, math.ceil(second + 1 + HOUR - self._now))
         return HOUR  # a limit of zero: no wait helps
 
+    def frees(self, now: float) -> int:
+        """Whole seconds until the oldest admission stops counting; 0 if there is none."""
+        self._forget(now)
+        return max(1, math.ceil(self._buckets[0][0] + 1 + HOUR - self._now)) if self._buckets else 0
+
     def _forget(self, now: float) -> None:
         self._now = max(self._now, now)
         horizon = self._now - HOUR - 1

@@ -21,6 +21,7 @@ from crocevia.policy.admission import Permit
 from crocevia.storage.records import EndedBy, SettledCall
 
 from .estimates import known_usage
+from .spend import Charge
 
 
 class Cut(Enum):
@@ -73,6 +74,7 @@ class Call:
         request: ModelRequest,
         *,
         permit: Permit,
+        charge: Charge,
         limits: CallLimits,
         on_end: Callable[[Call, SettledCall], None],
     ) -> None:
@@ -83,6 +85,7 @@ class Call:
         self.bytes_out = 0
         self.cut: Cut | None = None
         self._permit = permit
+        self._charge = charge
         self._limits = limits
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
@@ -114,8 +117,9 @@ class Call:
             self._over = True
             if self.fold.stop is None:
                 raise GatewayError(Code.UPSTREAM_FAILED) from None
-            # Before the caller hears the end: its next call must find the slot free.
+            # Before the caller hears the end: its next call must find the slot free, and the money.
             self._permit.release()
+            self._charge.settle(self._usage())
             raise
         self._progress = self._loop.time()
         if self._first is None:
@@ -170,12 +174,14 @@ class Call:
     def _settled(self, error: BaseException | None) -> SettledCall:
         outcome, ended_by = self._ending(error)
         now = self._loop.time()
+        usage = self._usage()
         return SettledCall(
             id=self.id,
             settled_at=time.time(),
             outcome=outcome,
             ended_by=ended_by,
-            usage=self._usage(),
+            usage=usage,
+            cost_usd=self._charge.settle(usage),
             first_byte_seconds=None if self._first is None else self._first - self._opened,
             stream_seconds=None if self._first is None else now - self._first,
             bytes_out=self.bytes_out,
@@ -199,7 +205,10 @@ class Call:
         # A provider that failed before its first word has most likely billed nothing; one that was cut may have.
         if self.fold.stop is None and (self._first is not None or self.cut is not None):
             return known_usage(self.request, self.fold.answer())
-        return self.fold.usage
+        usage = self.fold.usage
+        if self.fold.stop is not None and self._charge.counts and None in (usage.input_tokens, usage.output_tokens):
+            return known_usage(self.request, self.fold.answer())
+        return usage
 
 
 def _forget(closing: asyncio.Future[None]) -> None:

@@ -18,6 +18,7 @@ from crocevia.policy.admission import Admission
 from crocevia.storage.records import OpenedCall, SettledCall
 
 from .calls import DEFAULT_LIMITS, Call, CallLimits, Cut
+from .spend import Remaining, Spend
 
 __all__ = ["Call", "CallDraft", "CallLimits", "Cut", "Gateway", "ProjectSpec"]
 
@@ -77,9 +78,11 @@ class Gateway:
         records: Recorder,
         *,
         limits: CallLimits = DEFAULT_LIMITS,
+        spend: Spend | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.admission = Admission()
+        self.spend = spend or Spend(clock=clock)
         self.draining = False
         self._catalogue = catalogue
         self._engines = engines
@@ -103,7 +106,8 @@ class Gateway:
     def open_call(self, project: ProjectSpec, draft: CallDraft) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
 
-        Raises GatewayError: DRAINING, UNAVAILABLE, RATE_LIMITED, CONCURRENCY_LIMITED.
+        Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED, BUDGET_EXHAUSTED, RATE_LIMITED,
+        CONCURRENCY_LIMITED.
         """
         if self.draining:
             raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
@@ -116,11 +120,18 @@ class Gateway:
         engine = self._engines(model.engine)
         request = compose(model, draft)
         now = self._clock()
-        permit = self.admission.admit(
-            project.name, hourly=project.hourly_limit, concurrency=project.max_concurrency, now=now
-        )
+        charge = self.spend.reserve(project, model, request, now)
+        try:
+            permit = self.admission.admit(
+                project.name, hourly=project.hourly_limit, concurrency=project.max_concurrency, now=now
+            )
+        except GatewayError:
+            charge.release()
+            raise
         call_id = new_id("call")
-        call = Call(call_id, model, engine, request, permit=permit, limits=self._limits, on_end=self._end)
+        call = Call(
+            call_id, model, engine, request, permit=permit, charge=charge, limits=self._limits, on_end=self._end
+        )
         self._calls.add(call)
         self._records.put(
             OpenedCall(
@@ -133,10 +144,29 @@ class Gateway:
                 model=model.name,
                 engine=engine.name,
                 session_id=draft.session,
+                reserved_usd=charge.reserved_usd,
                 bytes_in=draft.bytes_in,
             )
         )
         return call
+
+    def remaining(self, project: ProjectSpec) -> Remaining:
+        """What the project may still do at this moment."""
+        left = Remaining()
+        if project.daily_budget_usd is not None:
+            now, day = self._clock(), self.spend.standing(project)
+            budget = self.spend.budget(project).daily or 0
+            left = Remaining(
+                budget=budget,
+                budget_left=max(0, budget - day.spent - day.reserved),
+                budget_reset=day.day.seconds_left(now),
+            )
+        if project.hourly_limit is None:
+            return left
+        used, frees = self.admission.used(project.name, self._clock())
+        return msgspec.structs.replace(
+            left, hourly=project.hourly_limit, hourly_left=max(0, project.hourly_limit - used), hourly_reset=frees
+        )
 
     def drain(self, grace: float = DRAIN_SECONDS) -> None:
         """Admit nothing more; whatever still runs after `grace` seconds is cut. Idempotent."""

@@ -1,0 +1,147 @@
+"""The day's budget of every tenant: reserved before a call, settled after it. Synchronous: one step, nothing between.
+
+Strategy: a call is admitted if its upper estimate fits beside what is spent and reserved. If nothing is reserved and
+something is left, one call may go although its estimate does not fit (else a small budget could never be used); it
+holds all that is left, so nothing goes beside it. What is spent thus exceeds the budget by one call's estimate error
+at most. A call belongs to the day on which it was admitted.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+
+from .periods import Day, day_of
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Nano-dollars per calendar day of `timezone`; None is unlimited."""
+
+    daily: int | None = None
+    soft: int | None = None
+    timezone: str = "UTC"
+
+
+class Standing(msgspec.Struct, frozen=True):
+    """A day so far, in nano-dollars. spent: corrected, never below 0."""
+
+    day: Day
+    spent: int
+    reserved: int
+
+
+class _Sheet:
+    """One tenant's one day."""
+
+    __slots__ = ("alerted", "corrected", "day", "open", "reserved", "settled")
+
+    def __init__(self, day: Day) -> None:
+        self.day = day
+        self.settled = 0
+        self.corrected = 0
+        self.reserved = 0
+        self.open = 0
+        self.alerted = False
+
+    @property
+    def spent(self) -> int:
+        return max(0, self.settled + self.corrected)
+
+
+class Hold:
+    """Money set aside for one call. It ends exactly once; ending it again does nothing.
+
+    estimate: what the call may cost at most. held: what of it counts against the budget meanwhile.
+    """
+
+    __slots__ = ("_sheet", "estimate", "held")
+
+    def __init__(self, sheet: _Sheet, estimate: int, held: int) -> None:
+        self.estimate = estimate
+        self.held = held
+        self._sheet: _Sheet | None = sheet
+        sheet.reserved += held
+        sheet.open += 1
+
+    def settle(self, cost: int) -> Day | None:
+        """Replace what was held by what it cost; the day it counts to, or None if it was over already."""
+        sheet, self._sheet = self._sheet, None
+        if sheet is None:
+            return None
+        sheet.reserved -= self.held
+        sheet.open -= 1
+        sheet.settled += max(0, cost)
+        return sheet.day
+
+    def release(self) -> None:
+        """The call cost nothing."""
+        self.settle(0)
+
+
+class Ledger:
+    """Every tenant's day. `now`: Unix seconds."""
+
+    __slots__ = ("_sheets",)
+
+    def __init__(self) -> None:
+        self._sheets: dict[str, _Sheet] = {}
+
+    def reserve(self, tenant: str, budget: Budget, estimate: int, now: float) -> Hold:
+        """Set money aside. Raises GatewayError(BUDGET_EXHAUSTED) with `retry_after`; a refused call takes nothing."""
+        sheet = self._sheet(tenant, budget, now)
+        if budget.daily is None or estimate == 0:
+            return Hold(sheet, estimate, estimate)
+        left = budget.daily - sheet.spent - sheet.reserved
+        if estimate <= left:
+            return Hold(sheet, estimate, estimate)
+        if left > 0 and not sheet.reserved:
+            return Hold(sheet, estimate, left)
+        raise _exhausted(sheet, budget.daily, now)
+
+    def standing(self, tenant: str, budget: Budget, now: float) -> Standing:
+        """What is spent and reserved today."""
+        sheet = self._sheet(tenant, budget, now)
+        return Standing(sheet.day, sheet.spent, sheet.reserved)
+
+    def remember(self, tenant: str, budget: Budget, spent: int, now: float) -> None:
+        """Today's spend of an earlier life."""
+        self._sheet(tenant, budget, now).settled += spent
+
+    def correct(self, tenant: str, budget: Budget, corrected: int, now: float) -> None:
+        """Today's corrections, all of them together."""
+        self._sheet(tenant, budget, now).corrected = corrected
+
+    def cross(self, tenant: str, budget: Budget, now: float) -> Standing | None:
+        """Today's standing if the soft threshold is reached and this had not been told yet."""
+        sheet = self._sheet(tenant, budget, now)
+        if budget.soft is None or sheet.alerted or sheet.spent < budget.soft:
+            return None
+        sheet.alerted = True
+        return Standing(sheet.day, sheet.spent, sheet.reserved)
+
+    def reserved(self) -> int:
+        """Everything that is set aside now."""
+        return sum(sheet.reserved for sheet in self._sheets.values())
+
+    def _sheet(self, tenant: str, budget: Budget, now: float) -> _Sheet:
+        sheet = self._sheets.get(tenant)
+        if sheet is not None and sheet.day.since <= now < sheet.day.until:
+            return sheet
+        if sheet is not None and now < sheet.day.since:
+            return sheet  # a clock that steps back opens no second budget
+        sheet = self._sheets[tenant] = _Sheet(day_of(now, budget.timezone))
+        return sheet
+
+    def move(self, tenant: str, budget: Budget, now: float) -> None:
+        """The tenant's zone changed: today's figures go along, whatever part of them was yesterday there."""
+        sheet = self._sheets.get(tenant)
+        if sheet is not None and sheet.day.since <= now < sheet.day.until:
+            sheet.day = day_of(now, budget.timezone)
+
+
+def _exhausted(sheet: _Sheet, daily: int, now: float) -> GatewayError:
+    if sheet.spent < daily:  # what is left is held by calls that are under way, and may come back at any moment
+        return GatewayError(Code.BUDGET_EXHAUSTED, say("budget_in_use"), retry_after=1)
+    seconds = sheet.day.seconds_left(now)
+    return GatewayError(Code.BUDGET_EXHAUSTED, say(Code.BUDGET_EXHAUSTED.value, seconds=seconds), retry_after=seconds)

@@ -1,0 +1,57 @@
+"""Calendar days in a project's time zone, right on the days when clocks change."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+import msgspec
+
+
+class Day(msgspec.Struct, frozen=True):
+    """A calendar day as Unix seconds: from `since` until just before `until`. label: `2026-11-30`."""
+
+    since: float
+    until: float
+    label: str
+
+    def seconds_left(self, now: float) -> int:
+        """Whole seconds, at least 1, after which this day is surely over."""
+        return max(1, int(-(-(self.until - now) // 1)))
+
+
+def day_of(now: float, timezone: str) -> Day:
+    """The day that holds `now`. A zone that this machine does not know is read as UTC."""
+    zone = _zone(timezone)
+    return _day(_local(now, zone), zone)
+
+
+def days_before(now: float, timezone: str, count: int) -> list[Day]:
+    """Today and the `count - 1` days before it, newest first."""
+    zone = _zone(timezone)
+    today = _local(now, zone)
+    return [_day(today - timedelta(days=back), zone) for back in range(count)]
+
+
+def _local(now: float, zone: ZoneInfo) -> date:
+    # Whole seconds: a fraction could be rounded up into the next day.
+    return datetime.fromtimestamp(math.floor(now), zone).date()
+
+
+def _day(local: date, zone: ZoneInfo) -> Day:
+    return Day(_midnight(local, zone), _midnight(local + timedelta(days=1), zone), local.isoformat())
+
+
+def _midnight(local: date, zone: ZoneInfo) -> float:
+    # A midnight that the clocks skip is, with fold=0, the very moment of the change; one that comes twice, the first.
+    return datetime(local.year, local.month, local.day, tzinfo=zone).astimezone(UTC).timestamp()
+
+
+@lru_cache(maxsize=256)
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):
+        return ZoneInfo("UTC")

@@ -1,0 +1,170 @@
+"""Money of calls: set aside at admission, settled at the end, with the projects' own days and thresholds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from crocevia.core.calls import ModelRequest
+from crocevia.core.catalogue import ModelSpec, ProjectSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.messages import AssistantMessage, FilePart, Message, ToolMessage, UserMessage
+from crocevia.core.usage import Usage
+from crocevia.policy.budget import Budget, Hold, Ledger, Standing
+from crocevia.policy.prices import Rates, ceiling, cost, declared, nano, usd
+
+# On the safe side: most texts have four characters to a token, JSON and many languages about three.
+CHARACTERS_PER_TOKEN: Final = 3
+IMAGE_TOKENS: Final = 5000  # of the largest picture that a provider takes
+DOCUMENT_BYTES_PER_TOKEN: Final = 2
+DOCUMENT_TOKENS: Final = 1_000_000  # no context window holds more
+MESSAGE_TOKENS: Final = 16  # what surrounds a message
+
+RatesOf = Callable[[ModelSpec], Rates | None]
+Told = Callable[[ProjectSpec, Standing], None]
+"""The soft threshold of a project was reached; called on the event loop, once per day."""
+
+
+def declared_rates(model: ModelSpec) -> Rates | None:
+    """What the operator declared, and nothing else."""
+    return None if model.prices is None else declared(model.prices)
+
+
+def budget_of(project: ProjectSpec) -> Budget:
+    """The project's budget in nano-dollars."""
+    daily, soft = project.daily_budget_usd, project.soft_threshold_usd
+    return Budget(None if daily is None else nano(daily), None if soft is None else nano(soft), project.timezone)
+
+
+class Charge:
+    """One call's money, from its admission on. Settled exactly once; later calls only give the same answer."""
+
+    __slots__ = ("_cost", "_hold", "_settled", "_spend", "project", "rates")
+
+    def __init__(self, spend: Spend, project: ProjectSpec, rates: Rates | None, hold: Hold) -> None:
+        self._spend = spend
+        self.project = project
+        self.rates = rates
+        self._hold = hold
+        self._settled = False
+        self._cost: int | None = None
+
+    @property
+    def counts(self) -> bool:
+        """Whether tokens cost anything here, so that a missing count is worth estimating."""
+        return self.rates is not None and not self.rates.free
+
+    @property
+    def reserved_usd(self) -> float | None:
+        """What the call may cost at most; None if nobody knows."""
+        return None if self.rates is None else usd(self._hold.estimate)
+
+    def settle(self, usage: Usage) -> float | None:
+        """What it cost, in USD; None if unknown. The money that is left is free again from here on."""
+        if not self._settled:
+            self._settled = True
+            self._cost = cost(usage, self.rates)
+            self._hold.settle(self._cost or 0)
+            self._spend.look(self.project)
+        return None if self._cost is None else usd(self._cost)
+
+    def release(self) -> None:
+        """The call never happened."""
+        self._settled = True
+        self._hold.release()
+
+
+class Spend:
+    """Every project's money. Synchronous; belongs to one event loop. on_soft: see `Told`."""
+
+    def __init__(
+        self,
+        rates: RatesOf = declared_rates,
+        *,
+        clock: Callable[[], float] = time.time,
+        on_soft: Told = lambda project, standing: None,
+    ) -> None:
+        self.ledger = Ledger()
+        self.rates = rates
+        self.on_soft = on_soft
+        self._clock = clock
+        self._budgets: dict[str, tuple[ProjectSpec, Budget]] = {}
+
+    def budget(self, project: ProjectSpec) -> Budget:
+        """See `budget_of`."""
+        known = self._budgets.get(project.name)
+        if known is None or known[0] is not project:
+            known = self._budgets[project.name] = (project, budget_of(project))
+        return known[1]
+
+    def reserve(self, project: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float) -> Charge:
+        """Set the call's money aside.
+
+        Raises GatewayError: BUDGET_EXHAUSTED with `retry_after`; MODEL_UNPRICED if the project has a budget and
+        nobody knows what the model costs.
+        """
+        rates, budget = self.rates(model), self.budget(project)
+        if rates is None and budget.daily is not None:
+            raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model.name))
+        estimate = (
+            0 if rates is None or rates.free else ceiling(prompt_tokens(request, model), request.max_tokens, rates)
+        )
+        return Charge(self, project, rates, self.ledger.reserve(project.name, budget, estimate, now))
+
+    def standing(self, project: ProjectSpec) -> Standing:
+        """What the project spent and reserved today."""
+        return self.ledger.standing(project.name, self.budget(project), self._clock())
+
+    def look(self, project: ProjectSpec) -> None:
+        """Tell of the soft threshold, if it is reached and was not told today."""
+        budget = self.budget(project)
+        if budget.soft is not None:
+            crossed = self.ledger.cross(project.name, budget, self._clock())
+            if crossed is not None:
+                self.on_soft(project, crossed)
+
+
+def prompt_tokens(request: ModelRequest, model: ModelSpec) -> int:
+    """How many tokens the prompt has at most, as far as its sizes tell."""
+    characters = len(request.system or "")
+    for tool in request.tools:
+        characters += len(tool.name) + len(tool.description) + len(tool.parameters)
+    tokens = MESSAGE_TOKENS * (len(request.messages) + len(request.tools))
+    for message in request.messages:
+        size, files = _size(message)
+        characters += size
+        tokens += files
+    tokens += -(-characters // CHARACTERS_PER_TOKEN)
+    return tokens if model.context_window is None else min(tokens, model.context_window)
+
+
+def _size(message: Message) -> tuple[int, int]:
+    """Characters of the message's text, tokens of its files."""
+    if isinstance(message, ToolMessage):
+        return len(message.content), 0
+    if isinstance(message, AssistantMessage):
+        said = len(message.text or "") + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
+        return (said if message.opaque is None else max(said, len(message.opaque.blocks))), 0
+    return len(message.text), _files(message)
+
+
+def _files(message: UserMessage) -> int:
+    return sum(_file(part) for part in message.parts if isinstance(part, FilePart))
+
+
+def _file(part: FilePart) -> int:
+    return IMAGE_TOKENS if part.kind == "image" else min(len(part.data) // DOCUMENT_BYTES_PER_TOKEN, DOCUMENT_TOKENS)
+
+
+class Remaining(msgspec.Struct, frozen=True, kw_only=True):
+    """What a project may still do. Money in nano-dollars, resets in seconds; None: there is no such limit."""
+
+    budget: int | None = None
+    budget_left: int | None = None
+    budget_reset: int | None = None
+    hourly: int | None = None
+    hourly_left: int | None = None
+    hourly_reset: int | None = None
