@@ -51,7 +51,7 @@ def test_abandoned_streams_give_their_connections_back(edition: str) -> None:
             started = time.monotonic()
             assert await client.wait(client.client.workspaces.list) == []
             assert time.monotonic() - started < 2
-            pool = client.client._http._transport._pool
+            pool = client.client._transport._pool
             assert len(pool.connections) <= 1
             await client.close()
 

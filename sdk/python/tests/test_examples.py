@@ -115,7 +115,7 @@ def test_client_tool_run_twice_with_a_crash_in_the_middle_sends_one_mail(tmp_pat
     async def play() -> None:
         async with FakeServer(script) as server:
             chat = case["steps"][0]["args"][0]
-            code, out, _ = await run(server, "client_tool.py", "--crash", "--folder", str(tmp_path), ENVAI_CHAT_ID=chat)
+            code, _, _ = await run(server, "client_tool.py", "--crash", "--folder", str(tmp_path), ENVAI_CHAT_ID=chat)
             assert code == -signal.SIGKILL
             server._waits.clear()
             server._marks.clear()

@@ -47,7 +47,7 @@ def ring(origin: Origin, **options: Any) -> tuple[KeyRing, SyncDriver]:
         api_key=None, base_url="http://x", jwks_url=None, sdk_name=None, retry=RetryPolicy(max_retries=0)
     )
     core = Core(settings)
-    return KeyRing(core, "getJwks", **options), SyncDriver(core, httpx2.Client(transport=httpx2.MockTransport(origin)))
+    return KeyRing(core, "getJwks", **options), SyncDriver(core, httpx2.MockTransport(origin))
 
 
 def test_a_flood_of_unknown_kids_costs_one_refresh_and_no_known_key() -> None:

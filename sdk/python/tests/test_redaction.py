@@ -34,7 +34,20 @@ class Overheard:
     def __init__(self) -> None:
         self.text = io.StringIO()
         self.logger = logging.Logger("test", logging.DEBUG)
-        self.logger.addHandler(logging.StreamHandler(self.text))
+        self.handler = logging.StreamHandler(self.text)
+        self.logger.addHandler(self.handler)
+
+    def __enter__(self) -> Overheard:
+        root = logging.getLogger()
+        self.before = root.level
+        root.setLevel(logging.INFO)
+        root.addHandler(self.handler)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        root = logging.getLogger()
+        root.setLevel(self.before)
+        root.removeHandler(self.handler)
 
     def observe(self, signal: Any) -> None:
         self.text.write(repr(signal) + msgspec.json.encode(signal).decode())
@@ -44,6 +57,7 @@ class Overheard:
         self.text.write("".join(traceback.format_exception(problem)))
 
     def check(self) -> None:
+        """Nothing at any level of ours, nor at INFO of anybody's, in a process that logs everything."""
         said = self.text.getvalue()
         assert said
         for canary in CANARIES:
@@ -79,11 +93,12 @@ REPLIES = [
 @pytest.mark.parametrize("edition", ["sync", "async"])
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: call[0])
 def test_no_failing_request_says_a_secret(call: Any, edition: str) -> None:
-    asyncio.run(fail_in_every_way(call, edition))
+    with Overheard() as heard:
+        asyncio.run(fail_in_every_way(call, edition, heard))
+    heard.check()
 
 
-async def fail_in_every_way(call: Any, edition: str) -> None:
-    heard = Overheard()
+async def fail_in_every_way(call: Any, edition: str, heard: Overheard) -> None:
     name, args, kwargs = call
     for reply in REPLIES:
         async with FakeServer([]) as server:
@@ -105,7 +120,6 @@ async def fail_in_every_way(call: Any, edition: str) -> None:
                 heard.error(problem)
             heard.text.write(repr(client.client) + repr(vars(client.client)))
             await client.close()
-    heard.check()
 
 
 class Endless:

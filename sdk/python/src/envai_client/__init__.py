@@ -1,9 +1,9 @@
 """Client for the Envai API and the Agent Team Protocol: `EnvaiClient`, and `AsyncEnvaiClient`, its async equal."""
 
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
-from .async_client import AsyncEnvaiClient
 from .cancel import CancelToken
-from .client import EnvaiClient
 from .errors import (
     AccessDeniedError,
     AuthenticationError,
@@ -40,6 +40,12 @@ from .options import ReconnectPolicy, RetryPolicy, Timeouts
 from .tools import ClientToolRegistry, ToolContext, ToolOutput
 from .turns import TurnAccumulator, TurnFailedError, TurnResult
 from .webhooks import FileDeleted, FileProcessed, OperationEnded, WebhookEvent, receive_webhook
+
+if TYPE_CHECKING:
+    from .async_client import AsyncEnvaiClient
+    from .client import EnvaiClient
+
+CLIENTS = {"AsyncEnvaiClient": "async_client", "EnvaiClient": "client"}
 
 __all__ = [
     "AccessDeniedError",
@@ -96,3 +102,13 @@ __all__ = [
     "__version__",
     "receive_webhook",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load a client when it is asked for: a program uses one of the two and should not wait for both."""
+    if name not in CLIENTS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    value = globals()[name] = getattr(import_module(f".{CLIENTS[name]}", __name__), name)
+    return value

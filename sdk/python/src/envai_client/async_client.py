@@ -48,9 +48,9 @@ class AsyncEnvaiClient:
     ) -> None:
         settings = read_options(api_key=api_key, base_url=base_url, jwks_url=jwks_url, sdk_name=sdk_name, **options)
         self._core = Core(settings, logger)
-        # No environment: a netrc or proxy setting must not add or carry credentials unseen.
-        self._http = httpx2.AsyncClient(transport=transport, trust_env=False, limits=LIMITS)
-        self._driver = driver = AsyncDriver(self._core, self._http)
+        # The transport itself, not an httpx2 client: that one logs whole URLs, keeps cookies and reads a netrc.
+        self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=LIMITS) if transport is None else transport
+        self._driver = driver = AsyncDriver(self._core, self._transport)
         self._ledger = ledger
         keys = KeyRing(self._core, "getJwks", jwks_cache)
         self.agents = async_control.AsyncAgentsService(driver)
@@ -90,7 +90,7 @@ class AsyncEnvaiClient:
 
     async def aclose(self) -> None:
         """Release every connection."""
-        await self._http.aclose()
+        await self._transport.aclose()
 
     async def __aenter__(self) -> AsyncEnvaiClient:
         return self

@@ -15,17 +15,17 @@ from .cancel import CancelToken
 from .core import Core, remaining
 from .effects import Blocking, CloseStream, Exchange, Flow, Guarded, Head, Invoke, OpenStream, ReadChunk, Request, Sleep
 from .errors import CancelledError, RequestTimeoutError
-from .transport import check_size, failure, read_head, timeouts_of
+from .transport import build_request, check_size, failure, read_head
 
 T = TypeVar("T")
 
 
 class AsyncDriver:
-    """Runs flows over an httpx2 client. Cancelling the task that runs a flow closes what it holds."""
+    """Runs flows over an httpx2 transport. Cancelling the task that runs a flow closes what it holds."""
 
-    def __init__(self, core: Core, client: httpx2.AsyncClient) -> None:
+    def __init__(self, core: Core, transport: httpx2.AsyncBaseTransport) -> None:
         self.core = core
-        self.client = client
+        self.transport = transport
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._perform: dict[type, Callable[[Any, CancelToken | None], Awaitable[Any]]] = {
             Exchange: self._exchange,
@@ -78,16 +78,7 @@ class AsyncDriver:
 
     async def _send(self, request: Request) -> httpx2.Response:
         try:
-            built = self.client.build_request(
-                request.method,
-                request.url,
-                headers=request.headers,
-                content=request.content,
-                data=request.form,
-                files=request.files,
-                timeout=timeouts_of(request),
-            )
-            return await self.client.send(built, stream=True, follow_redirects=False)
+            return await self.transport.handle_async_request(build_request(request))
         except httpx2.TransportError as problem:
             raise failure(problem) from None
 

@@ -192,7 +192,11 @@ def redirected(request: Request, head: Head, *, keep_bytes: bool) -> Request:
     bad = request.method != "GET" or head.get("location") is None or downgrade
     if bad or urlsplit(target).scheme not in ("http", "https") or not (same or keep_bytes):
         raise RedirectRefusedError("refused a redirect", http_status=head.status)
-    kept = request.headers if same else {name: request.headers[name] for name in ("Accept", "User-Agent")}
+    kept = (
+        request.headers
+        if same
+        else {name: request.headers[name] for name in ("Accept", "Accept-Encoding", "User-Agent")}
+    )
     return msgspec.structs.replace(request, url=target, headers=kept)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 from time import monotonic
 from typing import Literal, TypeAlias
+from urllib.parse import quote
 
 from .core import Core, backoff, closed_error, contract_version, remaining
 from .cursor import Cursor, Verdict
@@ -188,14 +189,14 @@ class Follower:
         self._version = yield from contract_version(core, operation, self.deadline)
         given = {"chat_id": self.chat_id, "after": self.cursor.last_seq}
         request = build(core.options, operation, given, self._version, None)
-        epoch = f"&epoch={self.cursor.epoch}" if self.cursor.epoch and self.cursor.epoch.isalnum() else ""
+        epoch = f"&epoch={quote(self.cursor.epoch, safe='')}" if self.cursor.epoch else ""
         phases = Phases(connect=timeouts.stream_connect, read=timeouts.stream_idle)
         return Request(
             operation=operation.id,
             method="GET",
             url=request.url + epoch,
             label=request.label,
-            headers={**request.headers, "Cache-Control": "no-store", "Accept-Encoding": "identity"},
+            headers={**request.headers, "Cache-Control": "no-store"},
             phases=phases,
         )
 

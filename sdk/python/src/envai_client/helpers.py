@@ -106,7 +106,7 @@ def signed_request(core: Core, url: str, timeout: float | None) -> Request:
         method="GET",
         url=url,
         label="/artifacts/download",
-        headers={"Accept": "*/*", "User-Agent": options.user_agent},
+        headers={"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": options.user_agent},
         phases=Phases(connect=options.timeouts.connect, read=read),
     )
 

@@ -99,7 +99,9 @@ def path_names(operation: Operation) -> list[str]:
 
 
 def base_headers(options: Options, operation: Operation, version: int) -> dict[str, str]:
-    headers = {"Accept": ACCEPT[operation.result], "User-Agent": options.user_agent}
+    # Compression only where the body is read whole: streams must flow and downloads arrive as they are.
+    encoding = "gzip, deflate" if operation.result in ("json", "none") else "identity"
+    headers = {"Accept": ACCEPT[operation.result], "Accept-Encoding": encoding, "User-Agent": options.user_agent}
     given = options.trace_headers() if options.trace_headers else {}
     headers |= {name: value for name, value in given.items() if name.lower().startswith(TRACE_NAMES)}
     if operation.negotiated and version == 3:

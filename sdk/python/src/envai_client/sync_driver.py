@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import inspect
 import queue
 import socket
 import threading
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import nullcontext, suppress
 from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
@@ -20,17 +19,17 @@ from .cancel import CancelToken
 from .core import Core, remaining
 from .effects import Blocking, CloseStream, Exchange, Flow, Guarded, Head, Invoke, OpenStream, ReadChunk, Request, Sleep
 from .errors import CancelledError, RequestTimeoutError
-from .transport import failure, limit_body, read_head, timeouts_of
+from .transport import build_request, failure, limit_body, read_head
 
 T = TypeVar("T")
 
 
 class SyncDriver:
-    """Runs flows over an httpx2 client. Safe to use from several threads; each flow stays in one."""
+    """Runs flows over an httpx2 transport. Safe to use from several threads; each flow stays in one."""
 
-    def __init__(self, core: Core, client: httpx2.Client) -> None:
+    def __init__(self, core: Core, transport: httpx2.BaseTransport) -> None:
         self.core = core
-        self.client = client
+        self.transport = transport
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._perform: dict[type, Callable[[Any, CancelToken | None], Any]] = {
             Exchange: self._exchange,
@@ -81,16 +80,7 @@ class SyncDriver:
 
     def _send(self, request: Request) -> httpx2.Response:
         try:
-            built = self.client.build_request(
-                request.method,
-                request.url,
-                headers=request.headers,
-                content=request.content,
-                data=request.form,
-                files=request.files,
-                timeout=timeouts_of(request),
-            )
-            return self.client.send(built, stream=True, follow_redirects=False)
+            return self.transport.handle_request(build_request(request))
         except httpx2.TransportError as problem:
             raise failure(problem) from None
 
@@ -109,7 +99,11 @@ class SyncDriver:
     def _invoke(self, effect: Invoke, _: CancelToken | None) -> Any:
         def work() -> Any:
             value = effect.handler(**effect.arguments)
-            return asyncio.run(value) if inspect.iscoroutine(value) else value
+            if not inspect.iscoroutine(value):
+                return value
+            import asyncio  # sync programs rarely have async handlers
+
+            return asyncio.run(value)
 
         try:
             return bounded(work, monotonic() + effect.seconds, effect.context.token)
@@ -129,7 +123,7 @@ class Body:
 
     def __init__(self, response: httpx2.Response) -> None:
         self._response = response
-        self._chunks: Iterator[bytes] = response.iter_bytes()
+        self._chunks = response.iter_bytes()
         self._queue: queue.Queue[Any] | None = None
         self._thread: threading.Thread | None = None
         self._closed = False

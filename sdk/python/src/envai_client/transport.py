@@ -21,9 +21,19 @@ def failure(problem: httpx2.TransportError) -> TransportError:
     return kind(f"no answer: {type(problem).__name__}", sent=not isinstance(problem, UNSENT))
 
 
-def timeouts_of(request: Request) -> httpx2.Timeout:
+def build_request(request: Request) -> httpx2.Request:
+    """The library's request for ours, its timeouts included."""
     phases = request.phases
-    return httpx2.Timeout(connect=phases.connect, read=phases.read, write=phases.read, pool=phases.connect)
+    timeout = httpx2.Timeout(connect=phases.connect, read=phases.read, write=phases.read, pool=phases.connect)
+    return httpx2.Request(
+        request.method,
+        request.url,
+        headers=request.headers,
+        content=request.content,
+        data=request.form,
+        files=request.files,
+        extensions={"timeout": timeout.as_dict()},
+    )
 
 
 def read_head(response: httpx2.Response, handle: object = None) -> Head:
