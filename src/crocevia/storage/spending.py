@@ -1,0 +1,119 @@
+"""Rows of money: what a project spent, its corrections, the webhooks of its soft threshold. Nano-dollars."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from sqlalchemy import Integer, bindparam, cast, func, insert, select, update
+from sqlalchemy.dialects.sqlite import insert as insert_or
+
+from crocevia.core.ids import new_id
+
+from .database import Transaction
+from .schema import call_records
+from .schema_spending import budget_alerts, budget_corrections
+from .statements import Row
+
+_NANO: Final = 1e9
+_r: Final = call_records.c
+_c: Final = budget_corrections.c
+_a: Final = budget_alerts.c
+
+# Rounded one by one: whole numbers add up to what the ledger in memory has.
+_cost: Final = cast(func.round(_r.cost_usd * _NANO), Integer)
+_held: Final = cast(func.round(_r.reserved_usd * _NANO), Integer)
+_within: Final = (
+    _r.project == bindparam("of"),
+    _r.started_at >= bindparam("since"),
+    _r.started_at < bindparam("until"),
+)
+_SPENT: Final = select(
+    func.coalesce(func.sum(_cost), 0).label("spent"),
+    func.count().label("calls"),
+    func.count().filter(_r.cost_usd.is_(None), _r.settled_at.is_not(None), _r.outcome == "ok").label("unpriced"),
+).where(*_within)
+_RESERVED: Final = select(func.coalesce(func.sum(_held), 0)).where(*_within, _r.settled_at.is_(None))
+_CORRECTED: Final = select(func.coalesce(func.sum(_c.amount), 0)).where(
+    _c.project == bindparam("of"), _c.at >= bindparam("since"), _c.at < bindparam("until")
+)
+_CORRECT: Final = insert(budget_corrections).values({column.name: bindparam(column.name) for column in _c})
+_ADD_ALERT: Final = (
+    insert_or(budget_alerts)
+    .values({name: bindparam(name) for name in ("project", "day", "id", "body", "created_at", "due_at")})
+    .on_conflict_do_nothing()
+)
+_DUE: Final = select(budget_alerts).where(_a.due_at.is_not(None)).order_by(_a.due_at, _a.id)
+_ATTEMPTED: Final = (
+    update(budget_alerts)
+    .where(_a.id == bindparam("which"), _a.due_at.is_not(None))
+    .values(
+        attempts=_a.attempts + 1,
+        status=bindparam("answered"),
+        due_at=bindparam("next_at"),
+        delivered_at=bindparam("done_at"),
+    )
+)
+_ALERTS: Final = select(budget_alerts).where(_a.project == bindparam("of")).order_by(_a.day.desc())
+
+
+class DaySpend(msgspec.Struct, frozen=True, kw_only=True):
+    """spent: of settled calls. reserved: of calls under way. unpriced: good calls whose cost nobody knows."""
+
+    spent: int
+    reserved: int
+    corrected: int
+    calls: int
+    unpriced: int
+
+    @property
+    def total(self) -> int:
+        """What counts against the budget, without what is reserved."""
+        return max(0, self.spent + self.corrected)
+
+
+def day_spend(tx: Transaction, project: str, since: float, until: float) -> DaySpend:
+    """One day of a project, by when its calls were admitted."""
+    row = tx.first(_SPENT, of=project, since=since, until=until)
+    assert row is not None
+    return DaySpend(
+        spent=int(row.spent),
+        calls=int(row.calls),
+        unpriced=int(row.unpriced),
+        reserved=int(tx.scalar(_RESERVED, of=project, since=since, until=until)),
+        corrected=corrected(tx, project, since, until),
+    )
+
+
+def corrected(tx: Transaction, project: str, since: float, until: float) -> int:
+    """The sum of a day's corrections."""
+    return int(tx.scalar(_CORRECTED, of=project, since=since, until=until))
+
+
+def add_correction(tx: Transaction, project: str, amount: int, reason: str, now: float) -> str:
+    """Change the spend of the day that holds `now`; the correction's id."""
+    made = new_id("cor")
+    tx.run(_CORRECT, id=made, project=project, at=now, amount=amount, reason=reason)
+    return made
+
+
+def add_alert(tx: Transaction, project: str, day: str, event: str, body: str, now: float) -> bool:
+    """Keep a webhook to be sent; False if this project's day has one already."""
+    return tx.run(_ADD_ALERT, project=project, day=day, id=event, body=body, created_at=now, due_at=now) == 1
+
+
+def due_alerts(tx: Transaction) -> list[Row]:
+    """Webhooks that are neither delivered nor given up, the most urgent first."""
+    return tx.all(_DUE)
+
+
+def attempted(
+    tx: Transaction, event: str, status: int | None, due_at: float | None, delivered_at: float | None
+) -> None:
+    """Note an attempt. due_at None: there will be no other. status None: nobody answered."""
+    tx.run(_ATTEMPTED, which=event, answered=status, next_at=due_at, done_at=delivered_at)
+
+
+def alerts(tx: Transaction, project: str) -> list[Row]:
+    """A project's webhooks, newest day first."""
+    return tx.all(_ALERTS, of=project)
