@@ -11,7 +11,7 @@ import msgspec
 
 from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
-from crocevia.doors.pepper import AgentEndpoint
+from crocevia.doors.pepper import AgentEndpoint, KitEndpoint
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.gateway import CallLimits, Gateway
@@ -80,6 +80,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/agent.php": agent,
             "/api/v1/": atp,
             "/.well-known/jwks.json": atp,
+            "/kit.php": KitEndpoint(lambda name: _model_name(catalogue, name)),
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
         yield Service(home, database, catalogue, engines, gateway, routes)
@@ -87,6 +88,11 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await catalogue.close()
         await engines.close()
         queue.flush()
+
+
+def _model_name(catalogue: CatalogueHolder, project: str) -> str | None:
+    found = catalogue.current.projects.get(project)
+    return found.model if found is not None else None
 
 
 async def _remember(database: Database, gateway: Gateway, log: Any) -> None:

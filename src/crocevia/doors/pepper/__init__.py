@@ -2,5 +2,6 @@
 
 from .agent import AgentEndpoint
 from .errors import refuse
+from .kit import KitEndpoint
 
-__all__ = ["AgentEndpoint", "refuse"]
+__all__ = ["AgentEndpoint", "KitEndpoint", "refuse"]
