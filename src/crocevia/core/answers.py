@@ -35,7 +35,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class AnswerFold:
     """Accumulates events; `answer()` may be read at any moment. The only state a call needs."""
 
-    __slots__ = ("_blocks", "_calls", "_reasoning", "_text", "left_out", "stop", "usage")
+    __slots__ = ("_blocks", "_calls", "_reasoning", "_text", "left_out", "stop", "thinks", "usage")
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -45,6 +45,7 @@ class AnswerFold:
         self.usage = Usage()
         self.stop: StopReason | None = None
         self.left_out: tuple[str, ...] = ()
+        self.thinks = False
 
     def add(self, event: ModelEvent) -> None:
         kind = type(event)
@@ -58,6 +59,7 @@ class AnswerFold:
             self.stop = event.reason
         elif isinstance(event, OpaqueBlock):
             self._blocks.append(event)
+            self.thinks = self.thinks or event.thinks
         elif isinstance(event, ReasoningDelta):
             self._reasoning.append(event.text)
         elif isinstance(event, ParametersLeftOut):

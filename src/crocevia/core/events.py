@@ -53,10 +53,14 @@ class ToolCallDone(msgspec.Struct, frozen=True):
 
 
 class OpaqueBlock(msgspec.Struct, frozen=True):
-    """One piece of the answer exactly as the provider spelled it; must travel back untouched, in this order."""
+    """One piece of the answer exactly as the provider spelled it; must travel back untouched, in this order.
+
+    thinks: it is a piece of reasoning.
+    """
 
     dialect: str
     block: Raw
+    thinks: bool = False
 
 
 class UsageReported(msgspec.Struct, frozen=True):

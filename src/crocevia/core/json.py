@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeVar, overload
 
 import msgspec
+from msgspec import Raw
 
 from .errors import Code, GatewayError, say
 
@@ -54,3 +55,22 @@ def _wrong_shape(error: msgspec.ValidationError) -> Any:
 def _path(error: msgspec.ValidationError) -> str | None:
     _, found, path = str(error).rpartition(" - at `")
     return path.rstrip("`").removeprefix("$.").removeprefix("$") or None if found else None
+
+
+def _number(spelled: str) -> int | float:
+    # A program that keeps JSON as values may write 1.0 as 1.
+    number = float(spelled)
+    return int(number) if number.is_integer() and abs(number) < _EXACT else number
+
+
+_EXACT = 2.0**53
+_plain = msgspec.json.Decoder(float_hook=_number)
+_sorted = msgspec.json.Encoder(order="sorted")
+
+
+def canonical(data: bytes | Raw) -> bytes:
+    """One spelling for all spellings of the same JSON: sorted members, no blanks, one form for every number.
+
+    Raises msgspec.MsgspecError, RecursionError or UnicodeError for what is no JSON.
+    """
+    return _sorted.encode(_plain.decode(data))

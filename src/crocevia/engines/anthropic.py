@@ -30,6 +30,7 @@ _VERSION = "2023-06-01"
 _IDS = re.compile(r"[a-zA-Z0-9_-]+")
 _MARK = {"type": "ephemeral"}
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
+_BLANK_TEXT = re.compile(rb'"text"\s*:\s*"(?:\s|\\[nrtu0-9a-fA-F])*"')
 _MIN_THINKING, _MAX_THINKING = 1024, 32_000
 
 
@@ -173,7 +174,7 @@ def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 def _assistant(message: AssistantMessage) -> Raw | list[dict[str, Any]]:
     if message.opaque is not None and message.opaque.dialect == DIALECT:
-        return message.opaque.blocks
+        return _without_blanks(message.opaque.blocks)
     blocks: list[dict[str, Any]] = []
     if message.text and message.text.strip():
         blocks.append({"type": "text", "text": message.text})
@@ -182,6 +183,28 @@ def _assistant(message: AssistantMessage) -> Raw | list[dict[str, Any]]:
         for call in message.tool_calls
     ]
     return blocks
+
+
+class _Piece(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+def _without_blanks(blocks: Raw) -> Raw:
+    """Pieces as they were given, but for blank texts: the provider gives them, and refuses them."""
+    if _BLANK_TEXT.search(blocks) is None:
+        return blocks
+    pieces = msgspec.json.decode(blocks, type=list[Raw])
+    kept = [bytes(piece) for piece in pieces if not _is_blank(piece)]
+    return blocks if len(kept) == len(pieces) else Raw(b"[" + b",".join(kept) + b"]")
+
+
+def _is_blank(piece: Raw) -> bool:
+    try:
+        read = msgspec.json.decode(piece, type=_Piece)
+    except msgspec.MsgspecError:
+        return False
+    return read.type == "text" and read.text is not None and not read.text.strip()
 
 
 def _result(message: ToolMessage) -> list[dict[str, Any]]:

@@ -38,6 +38,7 @@ _STOPS = {
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
     "refusal": StopReason.REFUSAL,
 }
+_THOUGHTS = ("thinking", "redacted_thinking")
 _TRUNCATING = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
 
 
@@ -151,7 +152,7 @@ class AnthropicDecoder:
             out.append(ToolCallStarted(self._calls, block.id, block.name))
             out.append(ToolCallDelta(self._calls, spelled))
             self._done(block, spelled, out)
-        out.append(OpaqueBlock(DIALECT, raw.copy()))
+        out.append(OpaqueBlock(DIALECT, raw.copy(), block.type in _THOUGHTS))
 
     def _begin_message(self, event: _Event, out: list[ModelEvent]) -> None:
         if event.message is not None:
@@ -215,7 +216,7 @@ class AnthropicDecoder:
     def _emit(self, opened: _OpenBlock, spelled: str, out: list[ModelEvent]) -> None:
         if opened.block.type == "tool_use":
             self._done(opened.block, spelled, out)
-        out.append(OpaqueBlock(DIALECT, opened.rebuilt()))
+        out.append(OpaqueBlock(DIALECT, opened.rebuilt(), opened.block.type in _THOUGHTS))
 
     def _done(self, block: _Block, spelled: str, out: list[ModelEvent]) -> None:
         if not block.id or not block.name:

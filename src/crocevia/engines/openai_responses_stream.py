@@ -147,7 +147,7 @@ class ResponsesDecoder:
         self._refused = self._refused or any(content.type == "refusal" for content in item.content or ())
         if not streamed:
             self._say(item, out)
-        out.append(OpaqueBlock(DIALECT, raw.copy()))
+        out.append(OpaqueBlock(DIALECT, raw.copy(), item.type == "reasoning"))
 
     def _say(self, item: _Item, out: list[ModelEvent]) -> None:
         texts = [content.text for content in item.content or () if content.text]

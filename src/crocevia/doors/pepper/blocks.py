@@ -1,0 +1,148 @@
+"""`blocchi` that come back: whose they are, and whether they still say what their message says."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core.json import canonical
+from crocevia.core.messages import Opaque, ToolCall
+
+ANTHROPIC: Final = "anthropic"
+RESPONSES: Final = "openai-responses"
+
+EDITED: Final = "edited"
+UNRECOGNISED: Final = "unrecognised"
+
+_RESPONSES_KINDS: Final = frozenset({"message", "function_call", "reasoning"})
+_THOUGHTS: Final = frozenset({"thinking", "redacted_thinking", "reasoning"})
+_ORDINARY: Final = frozenset({"text", "tool_use"})
+# What each provider accepts as the id of a call; results go to it under the same one.
+_IDS: Final = {ANTHROPIC: re.compile(r"[a-zA-Z0-9_-]+"), RESPONSES: re.compile(r"[\x21-\x7e]{1,64}")}
+
+
+class Read(msgspec.Struct, frozen=True, kw_only=True):
+    """What pieces say. opaque None: they are of no use, and `spoiled` says why (None: there were none)."""
+
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    opaque: Opaque | None = None
+    spoiled: str | None = None
+
+
+class _Kind(msgspec.Struct):
+    type: str = ""
+
+
+class _Text(msgspec.Struct):
+    text: str
+
+
+class _ToolUse(msgspec.Struct):
+    id: str
+    name: str
+    input: Raw
+
+
+class _Content(msgspec.Struct):
+    type: str = ""
+    text: str | None = None
+
+
+class _Message(msgspec.Struct):
+    content: list[_Content] = []
+
+
+class _FunctionCall(msgspec.Struct):
+    call_id: str
+    name: str
+    arguments: str
+
+
+class _Said:
+    """Text and calls of the pieces so far."""
+
+    __slots__ = ("calls", "texts")
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.calls: list[ToolCall] = []
+
+
+def _text(raw: Raw, said: _Said) -> None:
+    said.texts.append(msgspec.json.decode(raw, type=_Text).text)
+
+
+def _tool_use(raw: Raw, said: _Said) -> None:
+    piece = msgspec.json.decode(raw, type=_ToolUse)
+    said.calls.append(ToolCall(id=piece.id, name=piece.name, arguments=piece.input.copy()))
+
+
+def _message(raw: Raw, said: _Said) -> None:
+    content = msgspec.json.decode(raw, type=_Message).content
+    said.texts += [part.text for part in content if part.type == "output_text" and part.text]
+
+
+def _function_call(raw: Raw, said: _Said) -> None:
+    piece = msgspec.json.decode(raw, type=_FunctionCall)
+    arguments = Raw(piece.arguments.strip().encode() or b"{}")
+    said.calls.append(ToolCall(id=piece.call_id, name=piece.name, arguments=arguments))
+
+
+_READERS: Final[dict[str, Callable[[Raw, _Said], None]]] = {
+    "text": _text,
+    "tool_use": _tool_use,
+    "message": _message,
+    "function_call": _function_call,
+}
+
+
+def read(blocks: Sequence[Raw], content: str | None, calls: Sequence[ToolCall] | None) -> Read:
+    """Compare pieces with the message they came in. None: the message leaves that to its pieces.
+
+    Blanks around the text do not count, nor how numbers and objects are spelled.
+    """
+    kinds = [_kind(block) for block in blocks]
+    if not kinds:
+        return Read()
+    if not all(kinds):
+        return Read(spoiled=UNRECOGNISED)
+    dialect = RESPONSES if _RESPONSES_KINDS.intersection(kinds) else ANTHROPIC
+    said = _Said()
+    try:
+        for kind, block in zip(kinds, blocks, strict=True):
+            if kind in _READERS:
+                _READERS[kind](block, said)
+        same = _same_text(content, said) and (calls is None or _spelled(calls) == _spelled(said.calls))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        return Read(spoiled=UNRECOGNISED)
+    if not all(_IDS[dialect].fullmatch(call.id) for call in said.calls):
+        return Read(spoiled=UNRECOGNISED)
+    if not same:
+        return Read(spoiled=EDITED)
+    opaque = Opaque(
+        dialect=dialect,
+        blocks=Raw(b"[" + b",".join(map(bytes, blocks)) + b"]"),
+        thinks=not _THOUGHTS.isdisjoint(kinds),
+        plain=_ORDINARY.issuperset(kinds),
+    )
+    return Read(text="".join(said.texts), calls=tuple(said.calls), opaque=opaque)
+
+
+def _kind(block: Raw) -> str:
+    try:
+        return msgspec.json.decode(block, type=_Kind).type
+    except (msgspec.MsgspecError, UnicodeError):
+        return ""
+
+
+def _same_text(content: str | None, said: _Said) -> bool:
+    return content is None or content.strip() == "".join(said.texts).strip()
+
+
+def _spelled(calls: Sequence[ToolCall]) -> list[tuple[str, str, Any]]:
+    return [(call.id, call.name, canonical(call.arguments)) for call in calls]
