@@ -49,7 +49,10 @@ class Prices(_Declared, frozen=True, kw_only=True):
 
 
 class ModelSpec(_Declared, frozen=True, kw_only=True):
-    """A named brain. `upstream`: the provider's id. `reserve`: the model that closes a round without blocchi."""
+    """A named brain. `upstream`: the provider's id. `reserve`: the model that closes a round without blocchi.
+
+    deprecated: still there, not for long. sunset_at: the moment (RFC 3339) from which agents cannot choose it.
+    """
 
     name: str
     engine: str
@@ -62,6 +65,8 @@ class ModelSpec(_Declared, frozen=True, kw_only=True):
     context_window: int | None = None
     max_pages: int = 600
     prices: Prices | None = None
+    deprecated: bool = False
+    sunset_at: str | None = None
 
 
 class Permissions(_Declared, frozen=True, kw_only=True):

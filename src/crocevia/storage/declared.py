@@ -43,6 +43,11 @@ def load(tx: Transaction, kind: type[Spec]) -> dict[str, Spec]:
     return {row[0]: msgspec.json.decode(row.spec, type=kind) for row in tx.all(_ALL[kind])}
 
 
+def born(tx: Transaction, kind: type[Spec]) -> dict[str, float]:
+    """When each value of a kind was first declared, by name."""
+    return {row[0]: row.created_at for row in tx.all(_ALL[kind])}
+
+
 def save(tx: Transaction, spec: EngineSpec | ModelSpec | ProjectSpec | RecipeSpec, now: float) -> None:
     """Create or replace the value of this name."""
     kind = type(spec)

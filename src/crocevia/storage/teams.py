@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from sqlalchemy import Table, bindparam, delete, insert, select, update
 
-from crocevia.core.catalogue import AgentSpec, TeamSpec
+from crocevia.core.catalogue import AgentSpec, TeamSpec, ToolRule
 from crocevia.core.ids import new_id
 
 from .database import Transaction
@@ -101,8 +101,8 @@ def load_agents(tx: Transaction, user_id: str) -> dict[str, AgentSpec]:
             mode=row.mode,
             model=row.model,
             system_prompt=row.system_prompt,
-            tools=tuple(msgspec.json.decode(row.tools_enabled, type=list[str])),
-            permissions=msgspec.json.decode(row.permissions),
+            tools=tuple(_names(row.tools_enabled)),
+            permissions=_rules(row.permissions),
         )
         for row in tx.all(_AGENTS, owner=user_id)
     }
@@ -161,6 +161,16 @@ def save_team(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
     for position, member in enumerate(spec.members):
         tx.run(_ADD_MEMBER, team_id=team_id, position=position, agent_id=ids[member], name=member)
     return team_id
+
+
+def _names(tools: str) -> list[str]:
+    """Names of tools; the API keeps objects with more in them."""
+    return [tool["name"] if isinstance(tool, dict) else tool for tool in msgspec.json.decode(tools)]
+
+
+def _rules(permissions: str) -> dict[str, ToolRule]:
+    """Rules by tool, without what an owner keeps there for a program of their own."""
+    return {tool: rule for tool, rule in msgspec.json.decode(permissions).items() if rule in get_args(ToolRule)}
 
 
 def _json(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qsl
 
@@ -12,7 +13,7 @@ from crocevia.core.ids import new_id
 from crocevia.runtime.control.context import Control
 
 from . import auth, fields, negotiation
-from .body import ClientGone, read_whole
+from .body import ClientGone, discard, read_whole
 from .errors import expected, refuse
 from .operation import Answer, Headers, Operation, Receive, Request, Rule, Scope, Send, Stream, encoded
 from .resources import TABLE
@@ -51,6 +52,8 @@ class AtpDoor:
             return
         except Exception as error:
             reply = refuse(expected(error, operation.id))
+            with suppress(ClientGone):
+                await discard(request)
         await send_answer(send, reply, _common(request))
 
     async def _reply(self, request: Request) -> Answer | Stream:

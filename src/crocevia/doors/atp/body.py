@@ -9,7 +9,7 @@ from typing import Final
 
 from crocevia.core.errors import Code, GatewayError, say
 
-from .operation import Receive, Request
+from .operation import Request
 
 BODY_SECONDS: Final = 60.0  # for the whole of a JSON body
 DISCARD_BYTES: Final = 40 * 1024 * 1024
@@ -30,25 +30,18 @@ async def read_whole(request: Request, limit: int, seconds: float = BODY_SECONDS
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """The body as it comes. Raises GatewayError(TOO_LARGE) above `limit` bytes, ClientGone.
-
-    A caller that is still writing would see a reset instead of the refusal: so what follows is read for a while
-    and thrown away.
-    """
+    """The body as it comes. Raises GatewayError(TOO_LARGE) above `limit` bytes, ClientGone."""
     declared = request.header(b"content-length") or b""
     if declared.isdigit() and int(declared) > limit:
-        await _discard(request.receive, 0)
         raise too_large(limit)
-    size, more = 0, True
-    while more:
+    size = 0
+    while not request.complete:
         message = await request.receive()
         if message["type"] != "http.request":
             raise ClientGone
-        piece, more = message.get("body", b""), message.get("more_body", False)
+        piece = message.get("body", b"")
         size += len(piece)
         if size > limit:
-            if more:
-                await _discard(request.receive, size)
             raise too_large(limit)
         if piece:
             yield piece
@@ -60,13 +53,15 @@ def too_large(limit: int) -> GatewayError:
     return GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=text))
 
 
-async def _discard(receive: Receive, size: int) -> None:
+async def discard(request: Request) -> None:
+    """Throw away what a refused caller is still sending, for a while: else they would see a reset and no answer."""
+    if request.complete or not (request.headers(b"content-length") or request.headers(b"transfer-encoding")):
+        return
+    size = 0
     with suppress(TimeoutError):
         async with asyncio.timeout(DISCARD_SECONDS):
-            while size < DISCARD_BYTES:
-                message = await receive()
+            while not request.complete and size < DISCARD_BYTES:
+                message = await request.receive()
                 if message["type"] != "http.request":
                     raise ClientGone
-                if not message.get("more_body"):
-                    return
                 size += len(message.get("body", b""))

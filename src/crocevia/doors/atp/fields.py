@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from crocevia.core import json
-from crocevia.core.declared import Problem, Refused
+from crocevia.core.declared import Problem, Refused, join
 from crocevia.core.errors import Code, GatewayError, Message, say
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -86,11 +86,12 @@ def _alone(kind: type[msgspec.Struct]) -> tuple[tuple[str, bool, type[msgspec.St
 
 def _problem(error: msgspec.ValidationError) -> Problem:
     # msgspec says «Expected `int`, got `str` - at `$.name`»; where it would quote the value, the value is left out.
-    reason, found, path = str(error).partition(" - at `")
+    # What a struct itself refuses says «field: reason».
+    reason, _, path = str(error).partition(" - at `")
+    place = _KEYS.sub("", path.rstrip("`")).removeprefix("$.").removeprefix("$")
     if "Invalid enum" in reason:
-        return Problem(_field(path), say("field_not_offered"))
-    return Problem(_field(path) if found else "body", Message("field_reason", {"reason": reason}))
-
-
-def _field(path: str) -> str:
-    return _KEYS.sub("", path.rstrip("`")).removeprefix("$.").removeprefix("$") or "body"
+        return Problem(place or "body", say("field_not_offered"))
+    field, found, rest = reason.partition(": ")
+    if found and field.isidentifier():
+        place, reason = join(place, field), rest
+    return Problem(place or "body", Message("field_reason", {"reason": reason}))

@@ -63,19 +63,39 @@ class Stream(NamedTuple):
 class Request:
     """What a handler sees. body: of the operation's `body` type, if it has one. version: None on plain operations."""
 
-    __slots__ = ("body", "control", "id", "operation", "params", "principal", "query", "receive", "scope", "version")
+    __slots__ = (
+        "_receive",
+        "body",
+        "complete",
+        "control",
+        "id",
+        "operation",
+        "params",
+        "principal",
+        "query",
+        "scope",
+        "version",
+    )
 
     def __init__(self, control: Control, operation: Operation, scope: Scope, receive: Receive, request_id: str) -> None:
         self.control = control
         self.operation = operation
         self.scope = scope
-        self.receive = receive
         self.id = request_id
+        self.complete = False  # whether the whole body has been read
+        self._receive = receive
         self.params: dict[str, str] = {}
         self.query: dict[str, list[str]] = {}
         self.principal: Principal | None = None
         self.version: Version | None = None
         self.body: Any = None
+
+    async def receive(self) -> dict[str, Any]:
+        """The next message of the caller: pieces of the body, then that they have gone."""
+        message = await self._receive()
+        if not (message["type"] == "http.request" and message.get("more_body")):
+            self.complete = True
+        return message
 
     @property
     def user_id(self) -> str:

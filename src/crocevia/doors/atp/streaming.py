@@ -6,7 +6,7 @@ import asyncio
 from contextlib import suppress
 
 from .errors import expected
-from .operation import Headers, Receive, Request, Send, Stream
+from .operation import Headers, Request, Send, Stream
 
 
 async def send_stream(request: Request, stream: Stream, send: Send, common: Headers) -> None:
@@ -27,7 +27,7 @@ async def send_stream(request: Request, stream: Stream, send: Send, common: Head
 
 async def _while_wanted(request: Request, writing: object) -> None:
     writer = asyncio.ensure_future(writing)  # type: ignore[call-overload]  # a coroutine, whatever its name
-    watchers = [asyncio.create_task(_gone(request.receive))]
+    watchers = [asyncio.create_task(_gone(request))]
     if request.principal is not None:
         watchers.append(asyncio.create_task(request.control.keys.ended(request.principal)))
     try:
@@ -50,6 +50,6 @@ async def _write(stream: Stream, first: bytes, send: Send, request: Request) -> 
             await send({"type": "http.response.body", "body": b""})
 
 
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
+async def _gone(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
         pass

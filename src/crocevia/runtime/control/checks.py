@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
 from zoneinfo import ZoneInfo
@@ -101,11 +102,22 @@ def _is_address(value: str) -> bool:
 def _model(spec: ModelSpec, place: str, problems: Problems) -> None:
     if spec.reserve == spec.name:
         problems.append(Problem(f"{place}.reserve", say("reserve_itself")))
+    if spec.sunset_at is not None and moment_of(spec.sunset_at) is None:
+        problems.append(Problem(f"{place}.sunset_at", say("moment_shape")))
     if spec.prices is not None:
         for field in Prices.__struct_fields__:
             wrong = _check_field(field, getattr(spec.prices, field))
             if wrong is not None:
                 problems.append(Problem(f"{place}.prices.{field}", wrong))
+
+
+def moment_of(text: str) -> float | None:
+    """Unix seconds of an RFC 3339 moment; None if it is none, or has no zone."""
+    try:
+        found = datetime.fromisoformat(text)
+        return found.timestamp() if found.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
 
 
 def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:

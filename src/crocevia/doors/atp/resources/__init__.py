@@ -1,10 +1,17 @@
 """Thin handlers, one module per resource: each with its rows of the door's table."""
 
 from ..operation import Operation
-from . import api_keys, service, workspaces
+from . import agents, api_keys, chats, completions, models, service, teams, tools, wiki, workspaces
 
 TABLE: tuple[Operation, ...] = (
     *service.OPERATIONS,
     *workspaces.OPERATIONS,
+    *tools.OPERATIONS,
+    *chats.OPERATIONS,
+    *completions.OPERATIONS,
+    *agents.OPERATIONS,
+    *teams.OPERATIONS,
+    *models.OPERATIONS,
     *api_keys.OPERATIONS,
+    *wiki.OPERATIONS,
 )

@@ -9,9 +9,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta
 
-# Visible on one line: names travel in logs, lists and headers.
+# Visible on one line: names travel in logs, lists and headers. `$` alone would let a last line break through.
 Name = Annotated[
-    str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$")
+    str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$(?!\n)")
 ]
 Description = Annotated[str, Meta(max_length=65535)] | None
 
@@ -47,4 +47,12 @@ def changes(body: msgspec.Struct) -> dict[str, Any]:
 def require_one(body: msgspec.Struct) -> None:
     """Raises ValueError if an update has no field."""
     if not changes(body):
-        raise ValueError(f"At least one of {', '.join(body.__struct_fields__)} is needed")
+        names = (name for name in body.__struct_fields__ if name != "user_id")
+        raise ValueError(f"At least one of {', '.join(names)} is needed")
+
+
+def refuse_given(body: msgspec.Struct, *names: str) -> None:
+    """Raises ValueError if a body has one of these fields: they are not the caller's to choose."""
+    for name in names:
+        if getattr(body, name) is not UNSET:
+            raise ValueError(f"{name}: Not the caller's to choose")

@@ -1,0 +1,99 @@
+"""What a unit of work costs, by currency, in exact decimals; unknown until everything in it is priced."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+Basis = Literal["reported", "calculated", "mixed", "none"]
+
+
+class Amount(msgspec.Struct, frozen=True):
+    """currency: three capital letters. amount: a plain decimal that is not negative, as text."""
+
+    currency: str
+    amount: str
+
+
+class UsageCost(msgspec.Struct, frozen=True, kw_only=True):
+    """`totals` is there only when the scope is closed and nothing is pending. as_of: Unix seconds.
+
+    revision grows with every reconciliation. priced_subtotals: what is known so far.
+    """
+
+    status: Literal["pending", "complete"]
+    basis: Basis
+    scope_status: Literal["open", "closed"]
+    revision: int
+    as_of: float
+    invocation_count: int
+    pending_invocation_count: int
+    totals: tuple[Amount, ...] | None
+    priced_subtotals: tuple[Amount, ...]
+
+
+def usage_cost(
+    priced: Mapping[str, Decimal],
+    *,
+    invocations: int,
+    pending: int,
+    closed: bool,
+    basis: Basis,
+    as_of: float,
+    revision: int = 0,
+) -> UsageCost:
+    """The cost of a scope. priced: what is known, by currency. Raises ValueError for what cannot be."""
+    if not 0 <= pending <= invocations:
+        raise ValueError("more pending than there are")
+    known = amounts(priced)
+    complete = closed and pending == 0
+    return UsageCost(
+        status="complete" if complete else "pending",
+        basis=basis,
+        scope_status="closed" if closed else "open",
+        revision=revision,
+        as_of=as_of,
+        invocation_count=invocations,
+        pending_invocation_count=pending,
+        totals=known if complete else None,
+        priced_subtotals=known,
+    )
+
+
+def reconciled(
+    cost: UsageCost, priced: Mapping[str, Decimal], *, pending: int, basis: Basis, as_of: float
+) -> UsageCost:
+    """The same scope with later prices: another revision. priced: everything that is known now."""
+    return usage_cost(
+        priced,
+        invocations=cost.invocation_count,
+        pending=pending,
+        closed=cost.scope_status == "closed",
+        basis=basis,
+        as_of=as_of,
+        revision=cost.revision + 1,
+    )
+
+
+def amounts(priced: Mapping[str, Decimal]) -> tuple[Amount, ...]:
+    """Sorted by currency. Raises ValueError for a negative amount, or one that is no number."""
+    return tuple(Amount(currency, plain(priced[currency])) for currency in sorted(priced))
+
+
+def plain(amount: Decimal) -> str:
+    """The shortest plain spelling: `0.42`, `3`, `0`. Raises ValueError if it is negative or no number."""
+    if not amount.is_finite() or amount < 0:
+        raise ValueError("not an amount")
+    text = f"{amount:f}"
+    return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
+
+
+def summed(parts: Iterable[Amount]) -> dict[str, Decimal]:
+    """Amounts by currency, added exactly."""
+    found: dict[str, Decimal] = {}
+    for part in parts:
+        found[part.currency] = found.get(part.currency, Decimal(0)) + Decimal(part.amount)
+    return found

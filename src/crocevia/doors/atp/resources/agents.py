@@ -1,0 +1,80 @@
+"""Agents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from crocevia.runtime.control import agents
+
+from ..operation import NO_CONTENT, Answer, Operation, Request, data
+from ..wire import agents as wire
+from ..wire.common import changes, one_form
+
+
+async def create(request: Request) -> Answer:
+    return data(wire.agent(await agents.create(request.control, request.user_id, _fields(request.body))), 201)
+
+
+async def listed(request: Request) -> Answer:
+    return data([wire.agent(found) for found in await agents.listed(request.control, request.user_id)])
+
+
+async def get(request: Request) -> Answer:
+    return data(wire.agent(await agents.get(request.control, request.user_id, request.params["agent_id"])))
+
+
+async def update(request: Request) -> Answer:
+    new = _fields(request.body)
+    return data(wire.agent(await agents.update(request.control, request.user_id, request.params["agent_id"], new)))
+
+
+async def delete(request: Request) -> Answer:
+    await agents.delete(request.control, request.user_id, request.params["agent_id"])
+    return NO_CONTENT
+
+
+def _fields(body: wire.AgentCreateRequest | wire.AgentUpdateRequest) -> dict[str, Any]:
+    fields = changes(body)
+    if "name" in fields:
+        fields["name"] = one_form(fields["name"])
+    return fields
+
+
+OPERATIONS = (
+    Operation(
+        "createAgent",
+        "POST",
+        "/agents",
+        create,
+        "Create an agent.",
+        body=wire.AgentCreateRequest,
+        result=wire.Agent,
+        status=201,
+    ),
+    Operation(
+        "listAgents",
+        "GET",
+        "/agents",
+        listed,
+        "The caller's agents, oldest first; at most 1,000 exist.",
+        result=list[wire.Agent],
+    ),
+    Operation("getAgent", "GET", "/agents/{agent_id}", get, "One agent.", result=wire.Agent),
+    Operation(
+        "updateAgent",
+        "PUT",
+        "/agents/{agent_id}",
+        update,
+        "Change an agent; lists and objects are replaced whole.",
+        body=wire.AgentUpdateRequest,
+        result=wire.Agent,
+    ),
+    Operation(
+        "deleteAgent",
+        "DELETE",
+        "/agents/{agent_id}",
+        delete,
+        "Remove an agent and its memberships; the members after it move up. Refused while it leads a team.",
+        status=204,
+    ),
+)

@@ -1,0 +1,106 @@
+"""Completions of a chat, read only: turns write them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from urllib.parse import urlencode
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control import completions
+
+from ..operation import Answer, Operation, Request, Rule, data
+from ..query import read_query
+from ..wire import completions as wire
+
+
+async def listed(request: Request) -> Answer:
+    query = read_query(request, wire.CompletionQuery)
+    wanted = completions.Filter(
+        status=query.status,
+        model=query.model_orchestrator,
+        started_from=_seconds(query.started_from),
+        started_to=_seconds(query.started_to),
+    )
+    params = request.params
+    page = await completions.page(
+        request.control,
+        request.user_id,
+        params["workspace_id"],
+        params["chat_id"],
+        wanted,
+        query.page,
+        query.per_page,
+    )
+    return Answer(200, _collection(request, query, page))
+
+
+async def get(request: Request) -> Answer:
+    params = request.params
+    found = await completions.get(
+        request.control, request.user_id, params["workspace_id"], params["chat_id"], params["completion_id"]
+    )
+    return data(_shown(request, found))
+
+
+def _collection(request: Request, query: wire.CompletionQuery, page: completions.Page) -> wire.CompletionCollection:
+    last = max(1, -(-page.total // query.per_page))
+    before = (query.page - 1) * query.per_page
+    count = len(page.items)
+    kept = [(name, values[0]) for name, values in request.query.items() if name != "page"]
+
+    def link(number: int) -> str:
+        return f"{request.scope['path']}?{urlencode([*kept, ('page', str(number))])}"
+
+    return wire.CompletionCollection(
+        data=[_shown(request, item) for item in page.items],
+        links=wire.Links(
+            first=link(1),
+            last=link(last),
+            prev=link(min(query.page - 1, last)) if query.page > 1 else None,
+            next=link(query.page + 1) if query.page < last else None,
+        ),
+        meta=wire.PageMeta(
+            current_page=query.page,
+            first_item=before + 1 if count else None,
+            last_page=last,
+            per_page=query.per_page,
+            to=before + count if count else None,
+            total=page.total,
+        ),
+    )
+
+
+def _shown(request: Request, value: completions.Completion) -> wire.Completion:
+    assert request.version is not None
+    shown = wire.completion(value, request.version.number)
+    if shown is None:
+        raise GatewayError(Code.UNSUPPORTED, say("contract_upgrade_required"))
+    return shown
+
+
+def _seconds(moment: datetime | None) -> float | None:
+    if moment is None:
+        return None
+    return (moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)).timestamp()
+
+
+OPERATIONS = (
+    Operation(
+        "listCompletions",
+        "GET",
+        "/workspaces/{workspace_id}/chats/{chat_id}/completions",
+        listed,
+        "The completions of a chat, newest first. Version 2 has no word for an unknown cost: such a page is 426 there.",
+        result=wire.CompletionCollection,
+        rule=Rule.BOTH,
+    ),
+    Operation(
+        "getCompletion",
+        "GET",
+        "/workspaces/{workspace_id}/chats/{chat_id}/completions/{completion_id}",
+        get,
+        "One completion; contract 3 shows its immutable terminal snapshot.",
+        result=wire.Completion,
+        rule=Rule.BOTH,
+    ),
+)

@@ -1,0 +1,24 @@
+"""The catalogue of models."""
+
+from __future__ import annotations
+
+from crocevia.runtime.control import models
+
+from ..operation import Answer, Operation, Request
+from ..wire import models as wire
+
+
+async def listed(request: Request) -> Answer:
+    return Answer(200, wire.model_list(await models.choice(request.control, request.user_id)))
+
+
+OPERATIONS = (
+    Operation(
+        "listModels",
+        "GET",
+        "/models",
+        listed,
+        "The models that agents can choose, the caller's teams, and the defaults by role.",
+        result=wire.ModelList,
+    ),
+)

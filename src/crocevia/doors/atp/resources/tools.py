@@ -1,0 +1,75 @@
+"""Client tools, addressed by name."""
+
+from __future__ import annotations
+
+from crocevia.runtime.control import tools
+
+from ..operation import NO_CONTENT, Answer, Operation, Request, data
+from ..wire import tools as wire
+from ..wire.common import changes
+
+
+async def create(request: Request) -> Answer:
+    body: wire.UserToolCreateRequest = request.body
+    made = await tools.create(
+        request.control, request.user_id, body.name, body.parameters, body.description, body.timeout_seconds
+    )
+    return data(wire.tool(made), 201)
+
+
+async def listed(request: Request) -> Answer:
+    return data([wire.tool(found) for found in await tools.listed(request.control, request.user_id)])
+
+
+async def get(request: Request) -> Answer:
+    return data(wire.tool(await tools.get(request.control, request.user_id, request.params["name"])))
+
+
+async def update(request: Request) -> Answer:
+    new = changes(request.body)
+    return data(wire.tool(await tools.update(request.control, request.user_id, request.params["name"], new)))
+
+
+async def delete(request: Request) -> Answer:
+    await tools.delete(request.control, request.user_id, request.params["name"])
+    return NO_CONTENT
+
+
+OPERATIONS = (
+    Operation(
+        "createUserTool",
+        "POST",
+        "/tools",
+        create,
+        "Register a client tool, for all workspaces of the caller.",
+        body=wire.UserToolCreateRequest,
+        result=wire.UserTool,
+        status=201,
+    ),
+    Operation(
+        "listUserTools",
+        "GET",
+        "/tools",
+        listed,
+        "The caller's client tools, oldest first; at most 1,000 exist.",
+        result=list[wire.UserTool],
+    ),
+    Operation("getUserTool", "GET", "/tools/{name}", get, "One client tool.", result=wire.UserTool),
+    Operation(
+        "updateUserTool",
+        "PUT",
+        "/tools/{name}",
+        update,
+        "Change description, parameters or timeout_seconds.",
+        body=wire.UserToolUpdateRequest,
+        result=wire.UserTool,
+    ),
+    Operation(
+        "deleteUserTool",
+        "DELETE",
+        "/tools/{name}",
+        delete,
+        "Remove a client tool. Agents that name it keep the name and do not get the tool any more.",
+        status=204,
+    ),
+)

@@ -1,0 +1,95 @@
+"""Agents on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from crocevia.runtime.control import agents as control
+
+from .common import Description, Name, Request, moment, refuse_given, require_one
+
+Prompt = Annotated[str, Meta(min_length=1)]
+Model = Annotated[str, Meta(min_length=1, max_length=255)] | None
+Tools = Annotated[list[dict[str, Any]], Meta(max_length=500)]
+_TOOL_NAME = 255
+
+
+class AgentCreateRequest(Request, frozen=True, kw_only=True):
+    """user_id is always the caller: giving one is refused."""
+
+    name: Name
+    system_prompt: Prompt
+    mode: control.Mode
+    description: Description | UnsetType = UNSET
+    model: Model | UnsetType = UNSET
+    tools_enabled: Tools | UnsetType = UNSET
+    external_tools_enabled: Tools | UnsetType = UNSET
+    permissions: dict[str, Any] | UnsetType = UNSET
+    can_write_knowledge: bool | UnsetType = UNSET
+    can_write_skills: bool | UnsetType = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+    user_id: Any = UNSET
+
+    def __post_init__(self) -> None:
+        refuse_given(self, "user_id")
+        _check(self)
+
+
+class AgentUpdateRequest(Request, frozen=True, kw_only=True):
+    name: Name | UnsetType = UNSET
+    system_prompt: Prompt | UnsetType = UNSET
+    mode: control.Mode | UnsetType = UNSET
+    description: Description | UnsetType = UNSET
+    model: Model | UnsetType = UNSET
+    tools_enabled: Tools | UnsetType = UNSET
+    external_tools_enabled: Tools | UnsetType = UNSET
+    permissions: dict[str, Any] | UnsetType = UNSET
+    can_write_knowledge: bool | UnsetType = UNSET
+    can_write_skills: bool | UnsetType = UNSET
+    config: dict[str, Any] | UnsetType = UNSET
+    user_id: Any = UNSET
+
+    def __post_init__(self) -> None:
+        refuse_given(self, "user_id")
+        require_one(self)
+        _check(self)
+
+
+class Agent(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    user_id: str
+    name: str
+    description: str | None
+    system_prompt: str
+    model: str | None
+    mode: control.Mode
+    tools_enabled: list[dict[str, Any]]
+    external_tools_enabled: list[dict[str, Any]]
+    permissions: dict[str, Any]
+    can_write_knowledge: bool
+    can_write_skills: bool
+    config: dict[str, Any]
+    created_at: datetime
+    updated_at: datetime
+
+
+def agent(value: control.Agent) -> Agent:
+    """As the wire shows it."""
+    fields = msgspec.structs.asdict(value)
+    return Agent(**fields | {name: moment(fields[name]) for name in ("created_at", "updated_at")})
+
+
+def _check(body: AgentCreateRequest | AgentUpdateRequest) -> None:
+    for field in ("tools_enabled", "external_tools_enabled"):
+        tools = getattr(body, field)
+        if tools is UNSET:
+            continue
+        names = [tool.get("name") for tool in tools]
+        if not all(isinstance(name, str) and 0 < len(name) <= _TOOL_NAME for name in names):
+            raise ValueError(f"{field}: Expected objects with a name of 1 to {_TOOL_NAME} characters")
+        if len(set(names)) < len(names):
+            raise ValueError(f"{field}: A tool is named twice")

@@ -1,0 +1,58 @@
+"""Chats on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from crocevia.runtime.control import chats as control
+
+from .common import Request, moment
+
+
+class ChatCreateRequest(Request, frozen=True, kw_only=True):
+    team_id: Annotated[str, Meta(max_length=31)]
+
+
+class ChatQuery(Request, frozen=True, kw_only=True):
+    """before: the id of the last chat of the page before."""
+
+    before: Annotated[str, Meta(max_length=64)] = control.LAST
+    per_page: Annotated[int, Meta(ge=1, le=control.PAGE)] = control.PAGE
+
+
+class Chat(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    workspace_id: str
+    user_id: str
+    team_id: str
+    title: str | None
+    created_at: datetime
+    updated_at: datetime
+
+
+class ChatLinks(msgspec.Struct, frozen=True, kw_only=True):
+    """next: where the list goes on, None at its end."""
+
+    next: str | None
+
+
+class ChatCollection(msgspec.Struct, frozen=True, kw_only=True):
+    data: list[Chat]
+    links: ChatLinks
+
+
+def chat(value: control.Chat) -> Chat:
+    """As the wire shows it."""
+    return Chat(
+        id=value.id,
+        workspace_id=value.workspace_id,
+        user_id=value.user_id,
+        team_id=value.team_id,
+        title=value.title,
+        created_at=moment(value.created_at),
+        updated_at=moment(value.updated_at),
+    )

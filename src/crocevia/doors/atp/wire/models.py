@@ -1,0 +1,93 @@
+"""The catalogue of models on the wire."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from decimal import Decimal
+from typing import Literal
+
+import msgspec
+
+from crocevia.core.catalogue import Prices
+from crocevia.core.costs import plain
+from crocevia.runtime.control import models as control
+
+from .common import moment_or_none
+
+_PER_TOKEN = Decimal(1_000_000)
+
+
+class LlmModelEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """owned_by: the engine that answers. pricing: USD per token, decimals as text; informational."""
+
+    id: str
+    object: Literal["model"] = "model"
+    created: int
+    owned_by: str
+    type: Literal["llm"] = "llm"
+    deprecated: bool
+    sunset_at: datetime | None
+    display_name: str
+    description: str | None
+    context_length: int | None
+    pricing: dict[str, str] | None
+
+
+class TeamModelEntry(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    object: Literal["model"] = "model"
+    type: Literal["team"] = "team"
+    owned_by: Literal["envai"] = "envai"
+    team_id: str
+    created: int
+    deprecated: bool = False
+    sunset_at: None = None
+
+
+class ModelDefaults(msgspec.Struct, frozen=True, kw_only=True):
+    """Empty when there is no model at all."""
+
+    orchestrator: str
+    subagent: str
+
+
+class ModelList(msgspec.Struct, frozen=True, kw_only=True):
+    object: Literal["list"] = "list"
+    data: list[LlmModelEntry | TeamModelEntry]
+    defaults: ModelDefaults
+
+
+def model_list(choice: control.Choice) -> ModelList:
+    """As the wire shows it."""
+    default = choice.default or ""
+    return ModelList(
+        data=[
+            *(_model(spec, created) for spec, created in choice.models),
+            *(TeamModelEntry(id=team.id, team_id=team.id, created=int(team.created_at)) for team in choice.teams),
+        ],
+        defaults=ModelDefaults(orchestrator=default, subagent=default),
+    )
+
+
+def _model(spec: control.ModelSpec, created: float) -> LlmModelEntry:
+    return LlmModelEntry(
+        id=spec.name,
+        created=int(created),
+        owned_by=spec.engine,
+        deprecated=spec.deprecated,
+        sunset_at=moment_or_none(control.sunset(spec)),
+        display_name=spec.name,
+        description=spec.novelty,
+        context_length=spec.context_window,
+        pricing=None if spec.prices is None else _pricing(spec.prices),
+    )
+
+
+def _pricing(prices: Prices) -> dict[str, str]:
+    named = {
+        "prompt": prices.input,
+        "completion": prices.output,
+        "input_cache_read": prices.cache_read,
+        "input_cache_write": prices.cache_write,
+    }
+    return {name: plain(Decimal(repr(price)) / _PER_TOKEN) for name, price in named.items() if price is not None}

@@ -1,0 +1,119 @@
+"""Agents: who may lead a team or work in one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.storage import agents as rows
+from crocevia.storage import team_rows
+from crocevia.storage.agents import Agent, Mode
+from crocevia.storage.database import Transaction
+
+from . import models
+from .context import MOST, Control, check_room, invalid, missing
+
+__all__ = ["Agent", "Mode", "create", "delete", "get", "listed", "update"]
+
+_DEFAULTS: Final[dict[str, Any]] = {
+    "description": None,
+    "model": None,
+    "tools_enabled": [],
+    "external_tools_enabled": [],
+    "permissions": {},
+    "can_write_knowledge": False,
+    "can_write_skills": False,
+    "config": {},
+}
+
+
+async def create(control: Control, user_id: str, fields: dict[str, Any]) -> Agent:
+    """fields: name, system_prompt and mode at least. Raises GatewayError(INVALID_REQUEST)."""
+    _check(control, fields)
+    now = control.clock()
+
+    def work(tx: Transaction) -> Agent:
+        check_room(rows.count(tx, user_id))
+        _check_name(tx, user_id, fields["name"])
+        return rows.add(tx, user_id, _DEFAULTS | fields, now)
+
+    return await control.database.write(work)
+
+
+async def listed(control: Control, user_id: str) -> list[Agent]:
+    """Oldest first."""
+    return await control.database.read(lambda tx: rows.listed(tx, user_id, MOST))
+
+
+async def get(control: Control, user_id: str, agent_id: str) -> Agent:
+    """Raises GatewayError(NOT_FOUND)."""
+    return await control.database.read(lambda tx: _owned(tx, user_id, agent_id))
+
+
+async def update(control: Control, user_id: str, agent_id: str, changes: dict[str, Any]) -> Agent:
+    """Raises GatewayError: NOT_FOUND, INVALID_REQUEST."""
+    now = control.clock()
+
+    def work(tx: Transaction) -> Agent:
+        before = _owned(tx, user_id, agent_id)
+        # A model that has since gone may stay; another one must be there.
+        _check(control, {name: value for name, value in changes.items() if value != getattr(before, name)})
+        if changes.get("name", before.name) != before.name:
+            _check_name(tx, user_id, changes["name"])
+        if changes.get("mode", "primary") != "primary":
+            _check_leads_nothing(tx, agent_id, "mode")
+        changed = msgspec.structs.replace(before, **changes, updated_at=now)
+        rows.save(tx, changed)
+        return changed
+
+    return await control.database.write(work)
+
+
+async def delete(control: Control, user_id: str, agent_id: str) -> None:
+    """Takes its memberships with it; the other members of those teams close up.
+
+    Raises GatewayError: NOT_FOUND, INVALID_REQUEST while it leads a team.
+    """
+
+    def work(tx: Transaction) -> None:
+        _owned(tx, user_id, agent_id)
+        _check_leads_nothing(tx, agent_id, "agent_id")
+        team_rows.leave_all(tx, user_id, agent_id)
+        rows.drop(tx, agent_id)
+
+    await control.database.write(work)
+
+
+def _owned(tx: Transaction, user_id: str, agent_id: str) -> Agent:
+    found = rows.find(tx, user_id, agent_id)
+    if found is None:
+        raise missing("agent")
+    return found
+
+
+def _check(control: Control, fields: dict[str, Any]) -> None:
+    model = fields.get("model")
+    if model is not None and not models.is_offered(control, model):
+        raise invalid("model", "model_not_offered")
+    if _holds(fields.get("config"), "max_tokens"):
+        raise invalid("config", "config_max_tokens")
+
+
+def _check_name(tx: Transaction, user_id: str, name: str) -> None:
+    if rows.find_named(tx, user_id, name) is not None:
+        raise invalid("name", "name_taken")
+
+
+def _check_leads_nothing(tx: Transaction, agent_id: str, param: str) -> None:
+    led = team_rows.led_by(tx, agent_id)
+    if led:
+        raise GatewayError(Code.INVALID_REQUEST, say("leads_teams", teams=", ".join(led)), param=param)
+
+
+def _holds(value: Any, key: str) -> bool:
+    """Whether an object at any depth has this key."""
+    if isinstance(value, dict):
+        return key in value or any(_holds(below, key) for below in value.values())
+    return isinstance(value, list) and any(_holds(below, key) for below in value)

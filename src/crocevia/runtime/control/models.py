@@ -1,0 +1,66 @@
+"""The catalogue of models as a user sees it: what can be chosen, and what is chosen when nobody chooses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from crocevia.core.catalogue import ModelSpec
+from crocevia.storage import declared, team_rows
+from crocevia.storage.database import Transaction
+from crocevia.storage.team_rows import Team
+
+from .checks import moment_of
+from .context import MOST, Control
+
+__all__ = ["Choice", "ModelSpec", "Team", "choice", "default_model", "is_offered", "sunset"]
+
+_DEFAULT_PROJECT: Final = "default"
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """models: with the moment of their declaration (Unix seconds), by name. default None: there is no model at all."""
+
+    models: list[tuple[ModelSpec, float]]
+    teams: list[Team]
+    default: str | None
+
+
+async def choice(control: Control, user_id: str) -> Choice:
+    """What the user can choose from now."""
+    now = control.clock()
+
+    def work(tx: Transaction) -> tuple[dict[str, float], list[Team]]:
+        return declared.born(tx, ModelSpec), team_rows.listed(tx, user_id, MOST)
+
+    born, teams = await control.database.read(work)
+    known = control.catalogue.current.models
+    offered = [(spec, born.get(name, now)) for name, spec in known.items() if _stays(spec, now)]
+    return Choice(models=offered, teams=teams, default=default_model(control))
+
+
+def is_offered(control: Control, name: str) -> bool:
+    """Whether an agent may choose this model now: it is declared, and its sunset has not come."""
+    spec = control.catalogue.current.models.get(name)
+    return spec is not None and _stays(spec, control.clock())
+
+
+def default_model(control: Control) -> str | None:
+    """The model of an agent that names none: that of the project `default`, else the first by name that stays."""
+    catalogue, now = control.catalogue.current, control.clock()
+    project = catalogue.projects.get(_DEFAULT_PROJECT)
+    names = sorted(catalogue.models, key=lambda name: (catalogue.models[name].deprecated, name))
+    if project is not None:
+        names.insert(0, project.model)
+    return next((name for name in names if name in catalogue.models and _stays(catalogue.models[name], now)), None)
+
+
+def sunset(spec: ModelSpec) -> float | None:
+    """Unix seconds of the moment from which agents cannot choose the model."""
+    return None if spec.sunset_at is None else moment_of(spec.sunset_at)
+
+
+def _stays(spec: ModelSpec, now: float) -> bool:
+    end = sunset(spec)
+    return end is None or end > now

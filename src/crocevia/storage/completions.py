@@ -1,0 +1,198 @@
+"""Rows of completions: what is known of a turn, without a word that anybody said in it.
+
+Written as effects of the journal's own appends, so that row and events never disagree.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+from sqlalchemy import Text, bindparam, func, or_, select, update
+from sqlalchemy.sql.elements import ColumnElement
+
+from crocevia.core.costs import UsageCost
+from crocevia.core.turn.snapshot import Snapshot
+
+from .database import Transaction
+from .rows import inserting, packed
+from .schema_control import completions
+from .statements import Row
+
+Status = Literal["running", "succeeded", "failed", "canceled"]
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    """One turn. Times are Unix seconds, to the millisecond. cost_usd None: unknown. usage: figures that are known."""
+
+    id: str
+    workspace_id: str
+    chat_id: str
+    team_id: str
+    user_id: str
+    model_orchestrator: str | None = None
+    models_subagents: tuple[str, ...] = ()
+    status: Status = "running"
+    finish_reason: Literal["stop", "error", "canceled"] | None = None
+    started_at: float
+    finished_at: float | None = None
+    duration_ms: int | None = None
+    usage: dict[str, int] = {}
+    cost_usd: float | None = None
+    usage_cost: UsageCost | None = None
+    terminal_snapshot: Snapshot | None = None
+    content_hash: str | None = None
+    created_at: float
+    updated_at: float
+
+
+class Filter(msgspec.Struct, frozen=True, kw_only=True):
+    """Which completions of a chat; None leaves a question out. Bounds are inclusive."""
+
+    status: Status | None = None
+    model: str | None = None
+    started_from: float | None = None
+    started_to: float | None = None
+
+
+_JSON: Final = {
+    "models_subagents": tuple[str, ...],
+    "usage": dict[str, int],
+    "usage_cost": UsageCost | None,
+    "terminal_snapshot": Snapshot | None,
+}
+_FINISH: Final[dict[str, Literal["stop", "error", "canceled"]]] = {
+    "succeeded": "stop",
+    "failed": "error",
+    "canceled": "canceled",
+}
+
+
+def _unless_none(name: str, test: ColumnElement[bool]) -> ColumnElement[bool]:
+    return or_(bindparam(name, type_=Text).is_(None), test)
+
+
+_WANTED: Final = (
+    completions.c.chat_id == bindparam("chat"),
+    _unless_none("state", completions.c.status == bindparam("state")),
+    _unless_none("model", completions.c.model_orchestrator == bindparam("model")),
+    _unless_none("since", completions.c.started_at >= bindparam("since")),
+    _unless_none("until", completions.c.started_at <= bindparam("until")),
+)
+_COUNT: Final = select(func.count()).select_from(completions).where(*_WANTED)
+_PAGE: Final = (
+    select(completions)
+    .where(*_WANTED)
+    .order_by(completions.c.started_at.desc(), completions.c.id.desc())
+    .limit(bindparam("most"))
+    .offset(bindparam("skip"))
+)
+_FIND: Final = select(completions).where(
+    completions.c.id == bindparam("which"), completions.c.chat_id == bindparam("chat")
+)
+_ADD: Final = inserting(completions, *Completion.__struct_fields__)
+_CLOSE: Final = (
+    update(completions)
+    .where(completions.c.id == bindparam("which"), completions.c.status == "running")
+    .values(
+        status=bindparam("state"),
+        finish_reason=bindparam("because"),
+        finished_at=bindparam("now"),
+        duration_ms=bindparam("lasted"),
+        models_subagents=bindparam("helpers"),
+        usage=bindparam("used"),
+        cost_usd=bindparam("usd"),
+        usage_cost=bindparam("cost"),
+        terminal_snapshot=bindparam("snapshot"),
+        content_hash=bindparam("hashed"),
+        updated_at=bindparam("now"),
+    )
+)
+_RECONCILE: Final = (
+    update(completions)
+    .where(completions.c.id == bindparam("which"))
+    .values(usage_cost=bindparam("cost"), cost_usd=bindparam("usd"), updated_at=bindparam("now"))
+)
+
+
+def add(tx: Transaction, completion: Completion) -> None:
+    """A turn has begun."""
+    fields = msgspec.structs.asdict(completion)
+    fields["started_at"] = _to_the_millisecond(completion.started_at)
+    tx.run(_ADD, **fields | {name: _packed(fields[name]) for name in _JSON})
+
+
+def close(
+    tx: Transaction,
+    snapshot: Snapshot,
+    *,
+    usage_cost: UsageCost | None,
+    models_subagents: tuple[str, ...] = (),
+    content_hash: str | None = None,
+) -> bool:
+    """The turn of this terminal has ended; False if it had already, and nothing changes then."""
+    usage = snapshot.usage
+    return (
+        tx.run(
+            _CLOSE,
+            which=snapshot.turn_id,
+            state=snapshot.status,
+            because=_FINISH[snapshot.status],
+            now=snapshot.occurred_at / 1000,
+            lasted=usage.duration_ms,
+            helpers=packed(models_subagents),
+            used=packed({"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}),
+            usd=usage.cost_usd,
+            cost=_packed(usage_cost),
+            snapshot=packed(snapshot),
+            hashed=content_hash,
+        )
+        == 1
+    )
+
+
+def reconcile(tx: Transaction, completion_id: str, cost: UsageCost, cost_usd: float | None, now: float) -> bool:
+    """Later prices for a turn. The terminal snapshot stays as it was. False if there is no such turn."""
+    return tx.run(_RECONCILE, which=completion_id, cost=packed(cost), usd=cost_usd, now=now) == 1
+
+
+def find(tx: Transaction, chat_id: str, completion_id: str) -> Completion | None:
+    """The chat's completion of this id."""
+    row = tx.first(_FIND, which=completion_id, chat=chat_id)
+    return None if row is None else _value(row)
+
+
+def count(tx: Transaction, chat_id: str, wanted: Filter) -> int:
+    """How many there are."""
+    found: int = tx.scalar(_COUNT, chat=chat_id, **_asked(wanted))
+    return found
+
+
+def page(tx: Transaction, chat_id: str, wanted: Filter, skip: int, most: int) -> list[Completion]:
+    """A part of them, newest first."""
+    return [_value(row) for row in tx.all(_PAGE, chat=chat_id, skip=skip, most=most, **_asked(wanted))]
+
+
+def _asked(wanted: Filter) -> dict[str, object]:
+    return {
+        "state": wanted.status,
+        "model": wanted.model,
+        "since": wanted.started_from,
+        "until": wanted.started_to,
+    }
+
+
+def _value(row: Row) -> Completion:
+    fields = row._asdict()
+    for name, kind in _JSON.items():
+        fields[name] = None if fields[name] is None else msgspec.json.decode(fields[name], type=kind)
+    return Completion(**fields)
+
+
+def _packed(value: object) -> str | None:
+    return None if value is None else packed(value)
+
+
+def _to_the_millisecond(seconds: float) -> float:
+    # What is shown must be what a filter with the same text finds.
+    return round(seconds, 3)

@@ -1,0 +1,163 @@
+"""Rows of teams as their owner sees them: an orchestrator, and members in order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from sqlalchemy import bindparam, delete, func, select, update
+
+from crocevia.core.ids import new_id
+
+from .database import Transaction
+from .rows import inserting
+from .schema import agents, team_members, teams
+from .statements import Row
+
+
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent in a team. name: the agent's own."""
+
+    agent_id: str
+    name: str
+    role: str | None
+
+
+class Team(msgspec.Struct, frozen=True, kw_only=True):
+    """members: in the order in which they were given."""
+
+    id: str
+    user_id: str
+    name: str
+    description: str | None
+    orchestrator_id: str
+    members: tuple[Member, ...]
+    created_at: float
+    updated_at: float
+
+
+_OWNED: Final = teams.c.user_id == bindparam("owner")
+_LIST: Final = select(teams).where(_OWNED).order_by(teams.c.id).limit(bindparam("most"))
+_FIND: Final = select(teams).where(teams.c.id == bindparam("which"), _OWNED)
+_COUNT: Final = select(func.count()).select_from(teams).where(_OWNED)
+_LED: Final = select(teams.c.name).where(teams.c.orchestrator_id == bindparam("agent")).order_by(teams.c.name).limit(5)
+_DROP: Final = delete(teams).where(teams.c.id == bindparam("which"))
+_MEMBERS: Final = (
+    select(team_members.c.team_id, team_members.c.agent_id, agents.c.name, team_members.c.role)
+    .join(agents, agents.c.id == team_members.c.agent_id)
+    .order_by(team_members.c.team_id, team_members.c.position)
+)
+_MEMBERS_OF: Final = _MEMBERS.where(team_members.c.team_id == bindparam("which"))
+_MEMBERS_OF_ALL: Final = _MEMBERS.join(teams, teams.c.id == team_members.c.team_id).where(_OWNED)
+_TEAMS_WITH: Final = select(team_members.c.team_id).where(team_members.c.agent_id == bindparam("agent"))
+_ADD: Final = inserting(teams, "id", "user_id", "name", "description", "orchestrator_id", "created_at", "updated_at")
+_SET: Final = (
+    update(teams)
+    .where(teams.c.id == bindparam("which"))
+    .values(
+        name=bindparam("called"),
+        description=bindparam("described"),
+        orchestrator_id=bindparam("leader"),
+        updated_at=bindparam("now"),
+    )
+)
+_DROP_MEMBERS: Final = delete(team_members).where(team_members.c.team_id == bindparam("which"))
+_ADD_MEMBER: Final = inserting(team_members, "team_id", "position", "agent_id", "name", "role")
+
+
+def count(tx: Transaction, user_id: str) -> int:
+    """How many the user has."""
+    found: int = tx.scalar(_COUNT, owner=user_id)
+    return found
+
+
+def add(
+    tx: Transaction,
+    user_id: str,
+    name: str,
+    description: str | None,
+    orchestrator_id: str,
+    members: tuple[Member, ...],
+    now: float,
+) -> Team:
+    """A new team. The name must be free, and every agent there."""
+    made = Team(
+        id=new_id("team"),
+        user_id=user_id,
+        name=name,
+        description=description,
+        orchestrator_id=orchestrator_id,
+        members=members,
+        created_at=now,
+        updated_at=now,
+    )
+    fields = msgspec.structs.asdict(made)
+    del fields["members"]
+    tx.run(_ADD, **fields)
+    _write_members(tx, made)
+    return made
+
+
+def find(tx: Transaction, user_id: str, team_id: str) -> Team | None:
+    """The user's team of this id."""
+    row = tx.first(_FIND, owner=user_id, which=team_id)
+    return None if row is None else _value(row, tx.all(_MEMBERS_OF, which=team_id))
+
+
+def listed(tx: Transaction, user_id: str, most: int) -> list[Team]:
+    """The user's teams, oldest first."""
+    members: dict[str, list[Row]] = {}
+    for row in tx.all(_MEMBERS_OF_ALL, owner=user_id):
+        members.setdefault(row.team_id, []).append(row)
+    return [_value(row, members.get(row.id, ())) for row in tx.all(_LIST, owner=user_id, most=most)]
+
+
+def save(tx: Transaction, team: Team) -> None:
+    """Write what can change; the members are replaced whole."""
+    tx.run(
+        _SET,
+        which=team.id,
+        called=team.name,
+        described=team.description,
+        leader=team.orchestrator_id,
+        now=team.updated_at,
+    )
+    tx.run(_DROP_MEMBERS, which=team.id)
+    _write_members(tx, team)
+
+
+def drop(tx: Transaction, team_id: str) -> None:
+    """Remove the team and its memberships. No chat may have it any more."""
+    tx.run(_DROP, which=team_id)
+
+
+def led_by(tx: Transaction, agent_id: str) -> list[str]:
+    """Names of (at most five) teams that the agent leads."""
+    return [row.name for row in tx.all(_LED, agent=agent_id)]
+
+
+def leave_all(tx: Transaction, user_id: str, agent_id: str) -> None:
+    """Take the agent out of every team that it is a member of; the others close up."""
+    for row in tx.all(_TEAMS_WITH, agent=agent_id):
+        team = find(tx, user_id, row.team_id)
+        if team is not None:
+            left = tuple(member for member in team.members if member.agent_id != agent_id)
+            save(tx, msgspec.structs.replace(team, members=left))
+
+
+def _write_members(tx: Transaction, team: Team) -> None:
+    tx.run_many(
+        _ADD_MEMBER,
+        [
+            {"team_id": team.id, "position": position, **msgspec.structs.asdict(member)}
+            for position, member in enumerate(team.members)
+        ],
+    )
+
+
+def _value(row: Row, members: Iterable[Row]) -> Team:
+    return Team(
+        **row._asdict(),
+        members=tuple(Member(agent_id=member.agent_id, name=member.name, role=member.role) for member in members),
+    )
