@@ -132,6 +132,7 @@ class Responses(_Gateway, frozen=True, kw_only=True):
     enabled: bool = False
     max_body_bytes: int = 20_000_000
     max_url_parts: int = 8
+    store_days: int = 30
     files: Files = Files()
     images: Images = Images()
 
@@ -146,8 +147,16 @@ class Endpoints(_Gateway, frozen=True, kw_only=True):
     chat_completions: ChatCompletions = ChatCompletions()
 
 
+class Models(_Gateway, frozen=True, kw_only=True):
+    """expose_catalog: models answer by their own names too. prefix: what agents' names begin with."""
+
+    expose_catalog: bool = False
+    prefix: str = "openclaw"
+
+
 class Http(_Gateway, frozen=True, kw_only=True):
     endpoints: Endpoints = Endpoints()
+    models: Models = Models()
 
 
 class Gateway(_Gateway, frozen=True, kw_only=True):

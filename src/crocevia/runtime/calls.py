@@ -186,6 +186,7 @@ class Call:
             stream_seconds=None if self._first is None else now - self._first,
             bytes_out=self.bytes_out,
             partial=self.fold.stop is None,
+            notes={"left_out": list(self.fold.left_out)} if self.fold.left_out else None,
         )
 
     def _ending(self, error: BaseException | None) -> tuple[str, EndedBy]:

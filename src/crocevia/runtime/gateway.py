@@ -9,7 +9,7 @@ from typing import Final, Protocol, TypeAlias
 
 import msgspec
 
-from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.calls import AnswerFormat, Engine, ModelRequest, Sampling, ToolChoice
 from crocevia.core.catalogue import ModelSpec, ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
@@ -55,7 +55,10 @@ class Recorder(Protocol):
 
 
 class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request."""
+    """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request.
+
+    user_id, agent: for the record, when no project is asking.
+    """
 
     door: str
     encode: str
@@ -66,6 +69,12 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     stream: bool = True
     session: str | None = None
     bytes_in: int = 0
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    format: AnswerFormat | None = None
+    sampling: Sampling = Sampling()
+    user_id: str | None = None
+    agent: str | None = None
 
 
 class Gateway:
@@ -90,6 +99,7 @@ class Gateway:
         self._limits = limits
         self._clock = clock
         self._calls: set[Call] = set()
+        self._users: dict[tuple[str, str], ProjectSpec] = {}
 
     @property
     def active(self) -> int:
@@ -102,6 +112,13 @@ class Gateway:
         if found is None:
             raise GatewayError(Code.UNAUTHENTICATED)
         return found
+
+    def open_model(self, user_id: str, model: str, draft: CallDraft) -> Call:
+        """A call by a user, who is a tenant like a project, on a model of the catalogue. Raises like `open_call`."""
+        tenant = self._users.get((user_id, model))
+        if tenant is None:
+            tenant = self._users[user_id, model] = ProjectSpec(name=f"user:{user_id}", model=model)
+        return self.open_call(tenant, msgspec.structs.replace(draft, user_id=user_id))
 
     def open_call(self, project: ProjectSpec, draft: CallDraft) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
@@ -140,7 +157,9 @@ class Gateway:
                 door=draft.door,
                 catalogue_revision=catalogue.revision,
                 encode=draft.encode,
-                project=project.name,
+                project=project.name if draft.user_id is None else None,
+                user_id=draft.user_id,
+                agent=draft.agent,
                 model=model.name,
                 engine=engine.name,
                 session_id=draft.session,
@@ -195,6 +214,10 @@ def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:
         stream=draft.stream,
         reasoning=model.reasoning,
         session=draft.session,
+        tool_choice=draft.tool_choice,
+        parallel_tool_calls=draft.parallel_tool_calls,
+        format=draft.format,
+        sampling=draft.sampling,
     )
 
 

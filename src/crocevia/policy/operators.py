@@ -1,0 +1,203 @@
+"""Who may use an operator's surface: what a request's address and headers prove, under which rules. Pure.
+
+The order of the checks is a contract: the attribution of a proxied request, the address, the user, then the secret.
+"""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Callable, Iterable, Mapping
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import Final, Literal, TypeAlias
+from urllib.parse import urlsplit
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+
+Mode: TypeAlias = Literal["token", "password", "trusted-proxy", "none"]
+Address: TypeAlias = IPv4Address | IPv6Address
+Network: TypeAlias = IPv4Network | IPv6Network
+
+ADMIN: Final = "operator.admin"
+READ: Final = "operator.read"
+WRITE: Final = "operator.write"
+SCOPES: Final = frozenset(
+    {
+        ADMIN,
+        "operator.approvals",
+        "operator.pairing",
+        READ,
+        "operator.talk.secrets",
+        WRITE,
+    }
+)
+_IMPLIED: Final = {WRITE: {READ}}
+_FORWARDING: Final = ("forwarded", "x-real-ip")
+_FORWARDING_PREFIX: Final = "x-forwarded-"
+
+
+class Rules(msgspec.Struct, frozen=True, kw_only=True):
+    """`proxies`: whose forwarding headers are believed. Secrets None: there is none of that kind."""
+
+    mode: Mode = "token"
+    token: str | None = None
+    password: str | None = None
+    proxies: tuple[Network, ...] = ()
+    user_header: str | None = None
+    required_headers: tuple[str, ...] = ()
+    allow_users: tuple[str, ...] = ()
+    allow_loopback: bool = False
+
+    def __repr__(self) -> str:
+        return f"Rules(mode={self.mode!r})"
+
+
+class Approach(msgspec.Struct, frozen=True, kw_only=True):
+    """What came: the peer's address (None for a local socket) and the headers, names in lower case."""
+
+    peer: str | None
+    headers: Mapping[str, str]
+
+    @property
+    def bearer(self) -> str | None:
+        """The secret of the Authorization header, if it is one."""
+        scheme, _, secret = self.headers.get("authorization", "").partition(" ")
+        return secret.strip() or None if scheme.lower() == "bearer" else None
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """subject: who it is, for what is remembered of them. scopes: what they may do."""
+
+    subject: str
+    scopes: frozenset[str] = SCOPES
+
+    @property
+    def owner(self) -> bool:
+        return ADMIN in self.scopes
+
+    def demand(self, scope: str) -> None:
+        """Raises GatewayError(FORBIDDEN) that names the scope."""
+        held = self.scopes.union(*(_IMPLIED.get(scope, ()) for scope in self.scopes))
+        if ADMIN not in held and scope not in held:
+            raise GatewayError(Code.FORBIDDEN, say("scope_missing", scope=scope))
+
+
+def networks(spelled: Iterable[str]) -> tuple[Network, ...]:
+    """Addresses and networks; what cannot be read stands for nobody."""
+    found = []
+    for text in spelled:
+        try:
+            found.append(ip_network(text.strip(), strict=False))
+        except ValueError:
+            continue
+    return tuple(found)
+
+
+def client(approach: Approach, rules: Rules) -> Address | None:
+    """The address of whoever asks: the peer, or what trusted proxies say. None: a local socket.
+
+    Raises GatewayError(FORBIDDEN) when a request was forwarded and nobody trustworthy says by whom.
+    """
+    peer = _address(approach.peer)
+    if not forwarded(approach):
+        return peer
+    if peer is None or not _within(peer, rules.proxies):
+        raise GatewayError(Code.FORBIDDEN, say("proxy_attribution"))
+    for text in reversed(_hops(approach.headers)):
+        hop = _address(text)
+        if hop is None:
+            break
+        if not _within(hop, rules.proxies):
+            if hop.is_loopback:
+                break
+            return hop
+    raise GatewayError(Code.FORBIDDEN, say("proxy_attribution"))
+
+
+def forwarded(approach: Approach) -> bool:
+    """Whether a proxy had this request in its hands."""
+    return any(name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name in approach.headers)
+
+
+def by_secret(approach: Approach, rules: Rules, matches: Callable[[str], bool]) -> bool | None:
+    """Whether the bearer is the shared secret; None if there is no bearer. matches: the operator's own token."""
+    given = approach.bearer
+    if given is None:
+        return None
+    if rules.mode == "token":
+        return _same(given, rules.token) if rules.token is not None else matches(given)
+    return _same(given, rules.password)
+
+
+def by_proxy(approach: Approach, rules: Rules, is_own: Callable[[Address], bool]) -> str | None:
+    """The user that a trusted proxy vouches for; None for every reason there is. is_own: an address of this host."""
+    peer = _address(approach.peer)
+    if peer is None or not rules.user_header or not rules.proxies or not _within(peer, rules.proxies):
+        return None
+    if peer.is_loopback:
+        if not rules.allow_loopback:
+            return None
+    elif is_own(peer):
+        return None
+    if any(not approach.headers.get(name.lower(), "").strip() for name in rules.required_headers):
+        return None
+    user = approach.headers.get(rules.user_header.lower(), "").strip()
+    if not user or (rules.allow_users and user not in rules.allow_users):
+        return None
+    return user if same_origin(approach) else None
+
+
+def is_local(approach: Approach) -> bool:
+    """From this machine, with no proxy between."""
+    peer = _address(approach.peer)
+    return (peer is None or peer.is_loopback) and not forwarded(approach)
+
+
+def same_origin(approach: Approach) -> bool:
+    """Whether a browser's page, if it is one, came from this very server."""
+    origin = approach.headers.get("origin")
+    if origin is None:
+        return True
+    return urlsplit(origin).netloc.lower() == approach.headers.get("host", "").lower()
+
+
+def declared_scopes(approach: Approach) -> frozenset[str]:
+    """What a caller whose identity is carried narrows itself to; everything if it says nothing."""
+    named = approach.headers.get("x-openclaw-scopes")
+    if named is None:
+        return SCOPES
+    return frozenset(scope for part in named.split(",") if (scope := part.strip()))
+
+
+def _same(given: str, secret: str | None) -> bool:
+    return secret is not None and hmac.compare_digest(given.encode(), secret.encode())
+
+
+def _address(text: str | None) -> Address | None:
+    if not text:
+        return None
+    bare = text.strip().strip('"')
+    if bare.startswith("["):
+        bare = bare[1:].partition("]")[0]
+    elif bare.count(":") == 1:
+        bare = bare.partition(":")[0]
+    try:
+        found = ip_address(bare)
+    except ValueError:
+        return None
+    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
+
+
+def _within(address: Address, known: tuple[Network, ...]) -> bool:
+    return any(address in network for network in known)
+
+
+def _hops(headers: Mapping[str, str]) -> list[str]:
+    """Addresses that the request went through, the first one first."""
+    if "x-forwarded-for" in headers:
+        return [hop.strip() for hop in headers["x-forwarded-for"].split(",")]
+    if "forwarded" in headers:
+        pairs = (pair for hop in headers["forwarded"].split(",") for pair in hop.split(";"))
+        return [value for name, _, value in (pair.partition("=") for pair in pairs) if name.strip().lower() == "for"]
+    return [headers["x-real-ip"]] if "x-real-ip" in headers else []

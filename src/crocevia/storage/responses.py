@@ -1,0 +1,93 @@
+"""Rows of answers that callers can come back to."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+from sqlalchemy import bindparam, delete, insert, select
+
+from .database import Transaction
+from .schema_responses import responses
+from .statements import Row
+
+_c: Final = responses.c
+
+
+class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """input: the items that the request added, a JSON array. resource: the answer as it was told, a JSON object.
+
+    events: its stream, where that can be replayed. visible: the caller wanted it kept.
+    """
+
+    id: str
+    subject: str
+    agent: str
+    session: str | None
+    previous_id: str | None
+    status: str
+    visible: bool
+    created_at: float
+    expires_at: float
+    input: bytes
+    resource: bytes
+    events: bytes | None = None
+
+    def __repr__(self) -> str:
+        return f"StoredResponse(id={self.id!r}, status={self.status!r})"
+
+
+_PUT: Final = (
+    insert(responses)
+    .prefix_with("OR REPLACE")
+    .values({name: bindparam(name) for name in StoredResponse.__struct_fields__})
+)
+_FIND: Final = select(responses).where(_c.id == bindparam("which"))
+_NEWEST: Final = (
+    select(_c.id)
+    .where(
+        _c.subject == bindparam("of"),
+        _c.agent == bindparam("by"),
+        _c.session == bindparam("within"),
+        _c.status != "failed",
+        _c.expires_at > bindparam("now"),
+    )
+    .order_by(_c.created_at.desc(), _c.id.desc())
+    .limit(1)
+)
+_DROP: Final = delete(responses).where(_c.id == bindparam("which"))
+_EXPIRE: Final = delete(responses).where(_c.expires_at <= bindparam("now"))
+
+
+def put_all(tx: Transaction, found: list[StoredResponse]) -> None:
+    """Create or replace."""
+    tx.run_many(_PUT, [msgspec.structs.asdict(one) | {"visible": int(one.visible)} for one in found])
+
+
+def find(tx: Transaction, response_id: str) -> StoredResponse | None:
+    """Whoever it belongs to, expired or not."""
+    row = tx.first(_FIND, which=response_id)
+    return None if row is None else _value(row)
+
+
+def newest(tx: Transaction, subject: str, agent: str, session: str, now: float) -> str | None:
+    """The id of the session's last answer that did not fail."""
+    found: str | None = tx.scalar(_NEWEST, of=subject, by=agent, within=session, now=now)
+    return found
+
+
+def drop(tx: Transaction, response_id: str) -> bool:
+    """False if there was none."""
+    return tx.run(_DROP, which=response_id) == 1
+
+
+def expire(tx: Transaction, now: float) -> int:
+    """Forget what is past its time; how many."""
+    return tx.run(_EXPIRE, now=now)
+
+
+def _value(row: Row) -> StoredResponse:
+    return StoredResponse(
+        **{name: getattr(row, name) for name in StoredResponse.__struct_fields__ if name != "visible"},
+        visible=bool(row.visible),
+    )
