@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from .types import Headers, Send
@@ -21,14 +22,16 @@ class EventStream:
     """Use it as `async with EventStream(…) as stream`. `started`: the status is out, and it was 200.
 
     The first `write` sends the headers, or the first ping does after `ping_seconds` without a write. `sent`: bytes.
+    headers: more of them, asked for at that moment.
     """
 
-    __slots__ = ("_last", "_loop", "_ping_seconds", "_pinging", "_send", "_timer", "sent", "started")
+    __slots__ = ("_headers", "_last", "_loop", "_ping_seconds", "_pinging", "_send", "_timer", "sent", "started")
 
-    def __init__(self, send: Send, ping_seconds: float) -> None:
+    def __init__(self, send: Send, ping_seconds: float, headers: Callable[[], Headers] = list) -> None:
         self.started = False
         self.sent = 0
         self._send = send
+        self._headers = headers
         self._ping_seconds = ping_seconds
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
@@ -62,7 +65,7 @@ class EventStream:
 
     async def _start(self) -> None:
         self.started = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": _HEADERS})
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *self._headers()]})
 
     def _ring(self) -> None:
         # One timer, moved only when it rings; a task exists only while a ping is being sent.

@@ -76,7 +76,10 @@ class Permissions(_Declared, frozen=True, kw_only=True):
 
 
 class ProjectSpec(_Declared, frozen=True, kw_only=True):
-    """A Pepper tenant. `keep_texts_days = 0`: the record is metadata only."""
+    """A Pepper tenant. `keep_texts_days = 0`: the record is metadata only.
+
+    webhook_url: told once a day, signed, when `soft_threshold_usd` is reached.
+    """
 
     name: str
     model: str
@@ -84,6 +87,7 @@ class ProjectSpec(_Declared, frozen=True, kw_only=True):
     hourly_limit: int | None = None
     daily_budget_usd: float | None = None
     soft_threshold_usd: float | None = None
+    webhook_url: str | None = None
     max_concurrency: int | None = None
     timezone: str = "UTC"
     keep_texts_days: int = 0

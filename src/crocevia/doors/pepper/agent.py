@@ -15,6 +15,7 @@ from crocevia.runtime.gateway import Call, Cut, Gateway
 
 from . import decode, encode, wire
 from .errors import expected, refuse
+from .headers import Standing
 
 PING_SECONDS: Final = 15.0
 
@@ -35,22 +36,23 @@ class AgentEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refusals come in the order of the specification: method, key, size, JSON, project, mode, content, limits."""
+        standing = Standing(self._gateway)
         try:
-            call = await self._open(scope, receive)
+            call = await self._open(scope, receive, standing)
         except ClientGone:
             return
         except Exception as error:
             known = expected(error)
-            await refuse(send, known, close=known.code is Code.TOO_LARGE)
+            await refuse(send, known, close=known.code is Code.TOO_LARGE, more=standing.headers())
             return
         watcher = asyncio.create_task(_watch(receive, call))
         try:
             answer = self._stream if call.request.stream else _whole
-            await answer(call, send)
+            await answer(call, send, standing)
         finally:
             watcher.cancel()
 
-    async def _open(self, scope: Scope, receive: Receive) -> Call:
+    async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Call:
         if scope["method"] != "POST":
             raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed="POST"))
         head = _head(scope["headers"])
@@ -58,13 +60,13 @@ class AgentEndpoint:
             raise GatewayError(Code.UNAUTHENTICATED)
         body = await read_body(receive, self._max_body, head.length)
         request = decode.read(body)
-        project = self._gateway.authenticate(head.project or request.project or "", head.key)
+        project = standing.project = self._gateway.authenticate(head.project or request.project or "", head.key)
         if project.mode != "agent":
             raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
         return self._gateway.open_call(project, decode.draft(request, project, len(body)))
 
-    async def _stream(self, call: Call, send: Send) -> None:
-        async with EventStream(send, self._ping_seconds) as stream:
+    async def _stream(self, call: Call, send: Send, standing: Standing) -> None:
+        async with EventStream(send, self._ping_seconds, standing.headers) as stream:
             try:
                 async with call:
                     async for batch in call:
@@ -78,18 +80,18 @@ class AgentEndpoint:
                 if stream.started:
                     await stream.end(encode.failed(expected(error)))
                 else:
-                    await refuse(send, expected(error))
+                    await refuse(send, expected(error), more=standing.headers())
 
 
-async def _whole(call: Call, send: Send) -> None:
+async def _whole(call: Call, send: Send, standing: Standing) -> None:
     try:
         async with call:
             async for _ in call:
                 pass
             _check_refusal(call)
-            call.bytes_out = await reply(send, 200, encode.whole(call.fold.answer(), call.model), [])
+            call.bytes_out = await reply(send, 200, encode.whole(call.fold.answer(), call.model), standing.headers())
     except Exception as error:
-        await refuse(send, expected(error))
+        await refuse(send, expected(error), more=standing.headers())
 
 
 async def _watch(receive: Receive, call: Call) -> None:

@@ -15,6 +15,7 @@ import msgspec
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
 from crocevia.core.declared import Problem
 from crocevia.core.errors import Message, say
+from crocevia.documents.addresses import is_closed_name, is_numeric, is_public
 
 Problems = list[Problem]
 
@@ -24,7 +25,14 @@ _LARGEST: Final = 1e12
 _POSITIVE: Final = frozenset(
     {"hourly_limit", "max_concurrency", "context_window", "max_pages", "daily_budget_usd", "soft_threshold_usd"}
 )
-_LIMITS: Final = {"system_prompt": TEXT, "instructions": TEXT, "novelty": 2000, "base_url": 2000, "upstream": NAME}
+_LIMITS: Final = {
+    "system_prompt": TEXT,
+    "instructions": TEXT,
+    "novelty": 2000,
+    "base_url": 2000,
+    "webhook_url": 2000,
+    "upstream": NAME,
+}
 _HEADER_SAFE: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"[!-~]{8,4096}")
@@ -125,9 +133,18 @@ def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:
         problems.append(Problem(f"{place}.name", say("name_header")))
     if not _is_zone(spec.timezone):
         problems.append(Problem(f"{place}.timezone", say("zone_unknown")))
+    if spec.webhook_url is not None and not _is_public(spec.webhook_url):
+        problems.append(Problem(f"{place}.webhook_url", say("webhook_shape")))
     soft, hard = spec.soft_threshold_usd, spec.daily_budget_usd
     if soft is not None and hard is not None and soft > hard:
         problems.append(Problem(f"{place}.soft_threshold_usd", say("soft_above_hard")))
+
+
+def _is_public(value: str) -> bool:
+    """Whether a webhook may go there, as far as its text tells; every delivery looks at the address again."""
+    host = (urlsplit(value).hostname or "") if _is_address(value) else ""
+    literal = ":" in host or is_numeric(host)
+    return value.startswith("https://") and (is_public(host) if literal else not is_closed_name(host))
 
 
 def _is_zone(name: str) -> bool:
