@@ -134,3 +134,18 @@ def test_importing_does_not_import_what_few_programs_need() -> None:
     code = f"import sys, envai_client; print([m for m in {heavy} if m in sys.modules])"
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert run.stdout.strip() in ("[]", "['sqlite3']")
+
+
+HELPERS = {
+    "chats": ["events", "send_and_stream", "send_and_wait", "run_client_tools", "fork_chat", "settle_tool_call"],
+    "completions": ["iterate_completions"],
+    "images": ["generate_and_wait"],
+    "wiki": ["verify_webhook"],
+}
+
+
+@pytest.mark.parametrize(("service", "name"), [(service, name) for service, names in HELPERS.items() for name in names])
+def test_every_helper_takes_a_timeout_and_a_token(service: str, name: str, clients: tuple[Any, Any]) -> None:
+    for client in clients:
+        parameters = inspect.signature(getattr(getattr(client, service), name)).parameters
+        assert {"timeout", "cancel"} <= set(parameters)

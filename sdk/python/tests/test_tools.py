@@ -221,6 +221,8 @@ def test_the_ledger_moves_forward_only(tmp_path: Path) -> None:
     ledger.finish("c", "u", "secret output", False)
     ledger.finish("c", "u", "another", True)
     assert (ledger.get("c", "u") or known).output == "secret output"
+    assert ledger.forget(-1) == 1
+    assert ledger.get("c", "t") is None
     ledger.resolve("c", "u", "delivered")
     assert (ledger.get("c", "u") or known).output is None, "a delivered output is not kept"
     assert "secret" not in repr(known)

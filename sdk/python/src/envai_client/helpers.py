@@ -164,11 +164,23 @@ class FileWriter:
         if self._overwrite:
             self._part.replace(self.path)
         else:
-            os.link(self._part, self.path)  # unlike a rename it cannot replace what appeared meanwhile
-            self._part.unlink()
+            link_new(self._part, self.path)
+            self._part.unlink(missing_ok=True)
         return self.path
 
     def abort(self) -> None:
         """Leave nothing behind."""
         self._file.close()
         self._part.unlink(missing_ok=True)
+
+
+def link_new(part: Path, path: Path) -> None:
+    """Give `part` the name `path` unless it is taken: a rename could replace what appeared meanwhile."""
+    try:
+        os.link(part, path)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without links
+        if path.exists():
+            raise FileExistsError("the destination exists; pass overwrite=True to replace it") from None
+        part.replace(path)

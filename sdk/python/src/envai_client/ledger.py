@@ -82,6 +82,7 @@ RESOLVE = (
 )
 NOTE = "UPDATE tool_calls SET note = ?, updated_at = ? WHERE chat_id = ? AND call_id = ?"
 ONE = f"SELECT {COLUMNS} FROM tool_calls WHERE chat_id = ? AND call_id = ?"  # noqa: S608  # constants
+FORGET = "DELETE FROM tool_calls WHERE state = 'resolved' AND updated_at < ?"
 UNSETTLED = (
     f"SELECT {COLUMNS} FROM tool_calls"  # noqa: S608  # constants
     " WHERE state != 'resolved' AND (? IS NULL OR chat_id = ?) ORDER BY updated_at"
@@ -130,6 +131,11 @@ class SqliteLedger:
     def unsettled(self, chat_id: str | None = None) -> list[Record]:
         with self._lock:
             return [record(row) for row in self._db.execute(UNSETTLED, (chat_id, chat_id))]
+
+    def forget(self, older_than: float) -> int:
+        """Drop resolved calls untouched for `older_than` seconds -> how many. Keep them longer than any replay."""
+        with self._transaction():
+            return self._db.execute(FORGET, (time() - older_than,)).rowcount
 
     def close(self) -> None:
         with self._lock:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable
 from time import monotonic
 from typing import Any
@@ -13,7 +14,7 @@ import msgspec
 
 from .cancel import CancelToken
 from .core import Core, call
-from .effects import Blocking, Flow, Invoke
+from .effects import Blocking, Flow, Invoke, Sleep
 from .errors import ConflictError, EnvaiError, NotFoundError, SignatureError, ToolStateError, TransportError
 from .events import Event
 from .keys import KeyRing, signed_tool_bytes
@@ -22,6 +23,9 @@ from .signals import ToolEnded, ToolStarted
 
 OUTPUT_LIMIT = 128 * 1024
 MARGIN = 0.9
+SILENCE = 1.0
+POLL = 0.02
+REMEMBERED = 10_000
 OWNER = f"{uuid.uuid4()}"  # this process's life: a claim by any other is not ours to finish
 
 
@@ -140,25 +144,30 @@ class ToolDesk:
         ledger: Ledger,
         keys: KeyRing,
         on_ambiguous: Callable[[Record], ToolOutput | None] | None = None,
+        is_live: Callable[[], bool] = lambda: False,
     ) -> None:
         self.core = core
         self.registry = registry
         self.ledger = ledger
         self.keys = keys
         self.on_ambiguous = on_ambiguous
+        self.is_live = is_live
         self.active: dict[str, Call] = {}
         self.ambiguous: list[Record] = []
+        self._answered: OrderedDict[str, None] = OrderedDict()
+        self._heard = 0.0
 
     def admit(self, event: Event) -> Flow[Call | None]:
         """A new verified call for the driver to serve, or None.
 
         Raises SignatureError, or ToolStateError for an id with other contents: nothing was executed.
         """
+        self._heard = monotonic()
         if event.type == "agent.tool.result":
-            yield from self._answered(event)
+            yield from self._resolve(event)
         elif event.is_terminal:
             self.cancel(turn_id=event.turn_id)
-        elif event.type == "agent.tool.request" and event.data.call_id not in self.active:
+        elif event.type == "agent.tool.request" and self._is_open(event.data.call_id):
             call = yield from self._verified(event)
             self.active[call.call_id] = call
             return call
@@ -169,6 +178,9 @@ class ToolDesk:
         for item in list(self.active.values()):
             if turn_id in (None, item.turn_id):
                 item.context.token.cancel()
+
+    def _is_open(self, call_id: str) -> bool:
+        return call_id not in self.active and call_id not in self._answered
 
     def _verified(self, event: Event) -> Flow[Call]:
         data = event.data
@@ -193,18 +205,34 @@ class ToolDesk:
             seen=monotonic(),
         )
 
-    def _answered(self, event: Event) -> Flow[None]:
+    def _resolve(self, event: Event) -> Flow[None]:
         """The server has a result: remember it before anything else, and stop whoever still works on it."""
         call_id = event.data.call_id
-        yield Blocking(self.ledger.resolve, (event.chat_id, call_id, "observed"))
+        self._answered[call_id] = None
+        if len(self._answered) > REMEMBERED:
+            self._answered.popitem(last=False)
         if call_id in self.active:
             self.active[call_id].context.token.cancel()
+        known: Record | None = yield Blocking(self.ledger.get, (event.chat_id, call_id))
+        if known is not None and known.state != "resolved":
+            yield Blocking(self.ledger.resolve, (event.chat_id, call_id, "observed"))
+
+    def _await_live(self, item: Call) -> Flow[None]:
+        """Let a replay go by: the result or the end of the turn may be a few events behind the request.
+
+        Live is after the connection's first ping; a stream that has been silent for a while counts as live too.
+        """
+        while not self.is_live() and not item.context.cancelled and monotonic() - self._heard < SILENCE:
+            yield Sleep(POLL)
 
     def serve(self, item: Call) -> Flow[None]:
         """Take one admitted call to its end."""
         self.core.notify(ToolStarted(chat_id=item.chat_id, call_id=item.call_id, tool=item.tool))
         outcome = "cancelled"
         try:
+            yield from self._await_live(item)
+            if item.context.cancelled:
+                return
             known = yield Blocking(self.ledger.claim, (item.chat_id, item.call_id, item.tool, item.fingerprint, OWNER))
             if known is None:
                 outcome = yield from self._run(item)
@@ -257,11 +285,13 @@ class ToolDesk:
             return "ambiguous"
         return (yield from settle(self, item.chat_id, item.call_id, settlement))
 
-    def deliver(self, chat_id: str, call_id: str, output: str, is_error: bool) -> Flow[str]:
+    def deliver(
+        self, chat_id: str, call_id: str, output: str, is_error: bool, timeout: float | None = None
+    ) -> Flow[str]:
         """Post an output once. A clear answer resolves the call; an unclear one is noted and waits for the stream."""
         given = {"chat_id": chat_id, "call_id": call_id, "output": output, "is_error": is_error}
         try:
-            yield from call(self.core, "resolveChatTool", given, object)
+            yield from call(self.core, "resolveChatTool", given, object, timeout)
         except ConflictError as problem:
             # Somebody's result stands, or it came too late: either way there is nothing left to deliver.
             outcome = problem.code or "conflict"
@@ -279,11 +309,11 @@ class ToolDesk:
         return "delivered"
 
 
-def settle(desk: ToolDesk, chat_id: str, call_id: str, answer: ToolOutput) -> Flow[str]:
+def settle(desk: ToolDesk, chat_id: str, call_id: str, answer: ToolOutput, timeout: float | None = None) -> Flow[str]:
     """The application's word on an ambiguous call: recorded, then delivered."""
     output, is_error = serialise(answer)
     yield Blocking(desk.ledger.finish, (chat_id, call_id, output, is_error))
-    return (yield from desk.deliver(chat_id, call_id, output, is_error))
+    return (yield from desk.deliver(chat_id, call_id, output, is_error, timeout))
 
 
 def serialise(value: Any) -> tuple[str, bool]:

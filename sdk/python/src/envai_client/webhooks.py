@@ -75,7 +75,12 @@ KINDS: dict[str, type[WebhookEvent]] = {
 
 
 def verify_webhook(
-    keys: KeyRing, body: bytes, headers: Headers, workspace_id: str, now: float | None = None
+    keys: KeyRing,
+    body: bytes,
+    headers: Headers,
+    workspace_id: str,
+    now: float | None = None,
+    timeout: float | None = None,
 ) -> Flow[WebhookEvent]:
     """The event of a delivery. Raises SignatureError unless the raw `body` is genuine, fresh and for `workspace_id`.
 
@@ -90,7 +95,7 @@ def verify_webhook(
     if abs((now if now is not None else time()) - int(stamp)) > TOLERANCE:
         raise SignatureError("the webhook attempt is older or newer than 300 seconds")
     digest = hashlib.sha256(body).hexdigest()
-    yield from keys.verify(kid, signature, f"envai-webhook-v1\n{kid}\n{event_id}\n{stamp}\n{digest}".encode())
+    yield from keys.verify(kid, signature, f"envai-webhook-v1\n{kid}\n{event_id}\n{stamp}\n{digest}".encode(), timeout)
     event = read_webhook(body)
     if event.event_id != event_id or event.workspace_id != workspace_id:
         raise SignatureError("the webhook names another event or workspace than its headers and receiver")

@@ -148,21 +148,25 @@ class ChatsService(sync_execution.ChatsService):
         """Pass on the events of `stream` while answering its client-tool requests.
 
         Each request is verified before anything runs, recorded in `ledger` (the client's own by default) and run at
-        most once per (chat_id, call_id). A call that another life began is handed to `on_ambiguous`; without an
+        most once per (chat_id, call_id). One that comes in a replay waits for the replay to end, because its result
+        may follow. A call that another life began is handed to `on_ambiguous`; without an
         answer it is left to the application (`ledger.unsettled`, `settle_tool_call`) and to the server's timeout.
         `timeout` bounds the whole iteration.
         """
-        desk = self._desk(registry, ledger, on_ambiguous)
+        is_live = stream.is_live if isinstance(stream, EventStream) else lambda: False
+        desk = self._desk(registry, ledger, on_ambiguous, is_live)
         deadline = deadline_of(timeout)
         runner = ToolRunner(self._driver, desk, max_concurrency, on_violation)
         if isinstance(stream, EventStream):
             stream.bound(deadline, runner.wake)
         return runner.run(stream, cancel)
 
-    def settle_tool_call(self, record: Record, answer: ToolOutput) -> str:
+    def settle_tool_call(
+        self, record: Record, answer: ToolOutput, *, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> str:
         """Record and deliver the application's verdict on an unsettled call -> what became of the delivery."""
-        desk = self._desk(ClientToolRegistry(), None, None)
-        return self._driver.run(settle(desk, record.chat_id, record.call_id, answer))
+        desk = self._desk(ClientToolRegistry(), None, None, lambda: True)
+        return self._driver.run(settle(desk, record.chat_id, record.call_id, answer, timeout), cancel)
 
     def fork_chat(
         self,
@@ -181,8 +185,10 @@ class ChatsService(sync_execution.ChatsService):
         registry: ClientToolRegistry,
         ledger: Ledger | None,
         on_ambiguous: Callable[[Record], ToolOutput | None] | None,
+        is_live: Callable[[], bool],
     ) -> ToolDesk:
-        return ToolDesk(self._core, registry, self._ledger() if ledger is None else ledger, self._keys, on_ambiguous)
+        book = self._ledger() if ledger is None else ledger
+        return ToolDesk(self._core, registry, book, self._keys, on_ambiguous, is_live)
 
 
 class CompletionsService(sync_execution.CompletionsService):
@@ -244,6 +250,14 @@ class WikiService(sync_content.WikiService):
         super().__init__(driver)
         self._keys = keys
 
-    def verify_webhook(self, body: bytes, headers: Headers, workspace_id: str) -> WebhookEvent:
+    def verify_webhook(
+        self,
+        body: bytes,
+        headers: Headers,
+        workspace_id: str,
+        *,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
+    ) -> WebhookEvent:
         """The event of a webhook delivery, if it is genuine: see `envai_client.webhooks`."""
-        return self._driver.run(verify_webhook(self._keys, body, headers, workspace_id))
+        return self._driver.run(verify_webhook(self._keys, body, headers, workspace_id, None, timeout), cancel)

@@ -53,6 +53,10 @@ class EventStream:
         """How often the policy `on_expired="restart"` began again at zero."""
         return self._follower.restarts
 
+    def is_live(self) -> bool:
+        """Whether this connection's replay is over: its first ping has come."""
+        return self._follower.cursor.live
+
     def bound(self, deadline: float | None, cancel: CancelToken | None) -> None:
         """Tighten the deadline and adopt a token, for a helper that takes over the reading."""
         known = self._follower.deadline
