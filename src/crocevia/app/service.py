@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from typing import Any, Final
 
 import msgspec
@@ -14,6 +14,7 @@ from crocevia.doors.atp import AtpDoor
 from crocevia.doors.pepper import AgentEndpoint, KitEndpoint
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
+from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.records import CallRecords
 from crocevia.storage import migrate, records
@@ -21,6 +22,7 @@ from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
 
 from .engines import EnginePool
+from .money import open_money
 from .site import Application, Receive, Scope, Send, dispatch, health
 
 HOUR: Final = 3600
@@ -65,11 +67,14 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         report=lambda name, error: log.warning("engine cannot be used", engine=name, error=_spoken(error)),
     )
     queue = CallRecords(database)
+    stack = AsyncExitStack()
     try:
         await catalogue.start()
+        money = await stack.enter_async_context(open_money(database, catalogue, Signer(home), log))
         limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
-        gateway = Gateway(catalogue, engines.get, queue, limits=limits)
+        gateway = Gateway(catalogue, engines.get, queue, limits=limits, spend=money.spend)
         await _remember(database, gateway, log)
+        await money.start()
         engines.warm()
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
@@ -86,6 +91,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         yield Service(home, database, catalogue, engines, gateway, routes)
     finally:
         await catalogue.close()
+        await stack.aclose()
         await engines.close()
         queue.flush()
 

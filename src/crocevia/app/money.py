@@ -1,0 +1,54 @@
+"""Everything about money in a serving process: prices, the ledger with its past, the webhook of the soft threshold."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import msgspec
+
+from crocevia.core.catalogue import ProjectSpec
+from crocevia.documents.fetch import Fetcher
+from crocevia.policy.budget import Standing
+from crocevia.policy.prices import usd
+from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.control.jwks import Signer
+from crocevia.runtime.prices import PriceBook
+from crocevia.runtime.spend import Spend
+from crocevia.runtime.spend_follow import SpendFollower
+from crocevia.runtime.webhooks import BudgetWebhooks
+from crocevia.storage.database import Database
+
+
+class Money(msgspec.Struct, frozen=True):
+    """start: reads today's past; call it when what an earlier process left open is settled."""
+
+    spend: Spend
+    start: Callable[[], Awaitable[None]]
+
+
+@asynccontextmanager
+async def open_money(database: Database, catalogue: CatalogueHolder, signer: Signer, log: Any) -> AsyncIterator[Money]:
+    """The money of a home whose catalogue is loaded."""
+    fetcher = Fetcher(concurrency=8)
+    spend = Spend(PriceBook(lambda: catalogue.current).rates)
+    follower = SpendFollower(database, spend)
+    webhooks = BudgetWebhooks(database, lambda name: catalogue.current.projects.get(name), fetcher.deliver, signer.sign)
+
+    def tell(project: ProjectSpec, standing: Standing) -> None:
+        log.warning("soft threshold reached", project=project.name, day=standing.day.label, usd=usd(standing.spent))
+        webhooks.fire(project, standing)
+
+    async def start() -> None:
+        await follower.start(catalogue.current)
+        catalogue.subscribe(follower.follow)
+        webhooks.start()
+
+    spend.on_soft = tell
+    try:
+        yield Money(spend, start)
+    finally:
+        await follower.close()
+        await webhooks.close()
+        await fetcher.close()
