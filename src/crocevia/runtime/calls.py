@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import AsyncGenerator, Callable
 from enum import Enum, auto
 from types import TracebackType
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.answers import AnswerFold
-from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, StopReason
@@ -21,6 +21,7 @@ from crocevia.policy.admission import Permit
 from crocevia.storage.records import EndedBy, SettledCall
 
 from .estimates import known_usage
+from .reasoning import Route
 from .spend import Charge
 
 
@@ -58,10 +59,18 @@ _PROVIDER_FAULTS: Final = frozenset(
 )
 
 
+class Answerer(msgspec.Struct, frozen=True):
+    """Who answers, and the money set aside for it."""
+
+    route: Route
+    charge: Charge
+
+
 class Call:
     """One request to one model. Use it as `async with call: async for batch in call: …`, in one task.
 
-    model: who answers. fold: everything heard so far. bytes_out: kept by the door, for the record.
+    route: who answers, with what. retreat: asked once, when the provider rejected the request before its first word,
+    for somebody else to answer. fold: everything heard so far. bytes_out: kept by the door, for the record.
     Leaving the block closes the upstream and writes the record. A cut raises its GatewayError there, except when
     the client is gone: then the block just ends, with `cut` set.
     """
@@ -69,32 +78,52 @@ class Call:
     def __init__(
         self,
         call_id: str,
-        model: ModelSpec,
-        engine: Engine,
-        request: ModelRequest,
+        answerer: Answerer,
         *,
         permit: Permit,
-        charge: Charge,
         limits: CallLimits,
+        retreat: Callable[[Answerer], Answerer | None],
         on_end: Callable[[Call, SettledCall], None],
     ) -> None:
         self.id = call_id
-        self.model = model
-        self.request = request
         self.fold = AnswerFold()
         self.bytes_out = 0
         self.cut: Cut | None = None
+        self._answerer = answerer
         self._permit = permit
-        self._charge = charge
         self._limits = limits
+        self._retreat: Callable[[Answerer], Answerer | None] | None = retreat
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._opened = self._progress = self._loop.time()
         self._first: float | None = None
         self._over = False
-        self._stream = engine.call(request, deadline=self._opened + limits.overall)
+        self._stream = self._ask()
         self._task: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
+
+    @property
+    def route(self) -> Route:
+        return self._answerer.route
+
+    @property
+    def model(self) -> ModelSpec:
+        """Who answers."""
+        return self._answerer.route.model
+
+    @property
+    def request(self) -> ModelRequest:
+        return self._answerer.route.request
+
+    @property
+    def _charge(self) -> Charge:
+        return self._answerer.charge
+
+    @property
+    def bill(self) -> tuple[Usage, float | None]:
+        """What it consumed and cost (USD, None: unknown). Only after the block has been left."""
+        usage = self._usage()
+        return usage, self._charge.settle(usage)
 
     def interrupt(self, why: Cut) -> None:
         """End the call now, wherever its task is waiting. The first reason stands; afterwards this does nothing."""
@@ -121,6 +150,10 @@ class Call:
             self._permit.release()
             self._charge.settle(self._usage())
             raise
+        except GatewayError as failure:
+            if failure.code is not Code.UPSTREAM_REJECTED or self._first is not None or not self._retreated():
+                raise
+            return await self.__anext__()
         self._progress = self._loop.time()
         if self._first is None:
             self._first = self._progress
@@ -148,6 +181,19 @@ class Call:
         if code is None:
             return True
         raise GatewayError(code) from None
+
+    def _ask(self) -> AsyncGenerator[list[ModelEvent], None]:
+        route = self._answerer.route
+        return route.engine.call(route.request, deadline=self._opened + self._limits.overall)
+
+    def _retreated(self) -> bool:
+        retreat, self._retreat = self._retreat, None
+        following = retreat(self._answerer) if retreat is not None else None
+        if following is None:
+            return False
+        self._answerer = following
+        self._stream = self._ask()
+        return True
 
     async def _close_stream(self) -> None:
         """Close the upstream, whatever happens to this task meanwhile."""

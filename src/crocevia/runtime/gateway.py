@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable
-from typing import Final, Protocol, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
@@ -17,10 +18,13 @@ from crocevia.core.messages import Message, Tool
 from crocevia.policy.admission import Admission
 from crocevia.storage.records import OpenedCall, SettledCall
 
-from .calls import DEFAULT_LIMITS, Call, CallLimits, Cut
+from .attachments import Attachment, Attachments, Wants, fill
+from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
+from .prefix import Fingerprints
+from .reasoning import Question, Route, Router, proof
 from .spend import Remaining, Spend
 
-__all__ = ["Call", "CallDraft", "CallLimits", "Cut", "Gateway", "ProjectSpec"]
+__all__ = ["Attachment", "Call", "CallDraft", "CallLimits", "Cut", "Gateway", "ProjectSpec", "Route", "Wants"]
 
 REASONING_TOKENS: Final = 16_000  # the least `max_tokens` of a model that reasons
 DRAIN_SECONDS: Final = 10.0
@@ -57,7 +61,8 @@ class Recorder(Protocol):
 class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request.
 
-    user_id, agent: for the record, when no project is asking.
+    user_id, agent: for the record, when no project is asking. spoiled: by index, why the pieces of a message could
+    not be read. origins: indexes of the messages as the caller counts them; empty: the same.
     """
 
     door: str
@@ -75,6 +80,8 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     sampling: Sampling = Sampling()
     user_id: str | None = None
     agent: str | None = None
+    spoiled: Mapping[int, str] = {}
+    origins: tuple[int, ...] = ()
 
 
 class Gateway:
@@ -88,13 +95,20 @@ class Gateway:
         *,
         limits: CallLimits = DEFAULT_LIMITS,
         spend: Spend | None = None,
+        memory: Fingerprints | None = None,
+        attachments: Attachments | None = None,
+        on_round: Callable[[ProjectSpec, bool], None] = lambda project, blockless: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
+        """on_round: told whether an app left out the pieces of its open tool round, at every such call."""
         self.admission = Admission()
         self.spend = spend or Spend(clock=clock)
         self.draining = False
         self._catalogue = catalogue
         self._engines = engines
+        self._router = Router(engines, memory or Fingerprints(os.urandom(32)))
+        self._attachments = attachments or Attachments()
+        self._on_round = on_round
         self._records = records
         self._limits = limits
         self._clock = clock
@@ -120,24 +134,40 @@ class Gateway:
             tenant = self._users[user_id, model] = ProjectSpec(name=f"user:{user_id}", model=model)
         return self.open_call(tenant, msgspec.structs.replace(draft, user_id=user_id))
 
-    def open_call(self, project: ProjectSpec, draft: CallDraft) -> Call:
+    def route(self, project: ProjectSpec, draft: CallDraft) -> Route:
+        """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: see `Router.route`."""
+        models = self._catalogue.current.models
+        model = models.get(project.model)
+        if model is None:
+            raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=project.model))
+        question = Question(
+            model=model, request=compose(model, draft), max_tokens=draft.max_tokens, spoiled=draft.spoiled
+        )
+        return self._router.route(question, models)
+
+    async def attach(self, route: Route, attachments: tuple[Attachment, ...], wants: Wants) -> Route:
+        """Put files in the place of their placeholders, as the engine of `route` takes them.
+
+        Raises GatewayError: INVALID_REQUEST, DOCUMENTS_NOT_ENABLED, IMAGES_NOT_ENABLED, UNSUPPORTED, UNAVAILABLE.
+        """
+        abilities = route.engine.abilities(route.request.model)
+        taken = await self._attachments.take(attachments, wants, abilities, max_pages=route.model.max_pages)
+        return msgspec.structs.replace(route, request=fill(route.request, taken))
+
+    def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route | None = None) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
 
-        Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED, BUDGET_EXHAUSTED, RATE_LIMITED,
-        CONCURRENCY_LIMITED.
+        route: what `route` said of it, if it was asked. Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED,
+        BUDGET_EXHAUSTED, RATE_LIMITED, CONCURRENCY_LIMITED.
         """
-        if self.draining:
+        if self.draining and not draft.going_on:
             raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
         if self._records.failing:
             raise GatewayError(Code.UNAVAILABLE, retry_after=1)
         catalogue = self._catalogue.current
-        model = catalogue.models.get(project.model)
-        if model is None:
-            raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=project.model))
-        engine = self._engines(model.engine)
-        request = compose(model, draft)
+        route = route or self.route(project, draft)
         now = self._clock()
-        charge = self.spend.reserve(project, model, request, now)
+        charge = self.spend.reserve(project, route.model, route.request, now)
         try:
             permit = self.admission.admit(
                 project.name, hourly=project.hourly_limit, concurrency=project.max_concurrency, now=now
@@ -147,9 +177,16 @@ class Gateway:
             raise
         call_id = new_id("call")
         call = Call(
-            call_id, model, engine, request, permit=permit, charge=charge, limits=self._limits, on_end=self._end
+            call_id,
+            Answerer(route, charge),
+            permit=permit,
+            limits=self._limits,
+            retreat=lambda answerer: self._retreat(project, answerer),
+            on_end=lambda call, settled: self._end(call, settled, draft.origins),
         )
         self._calls.add(call)
+        if route.blockless is not None:
+            self._on_round(project, route.blockless and route.asked.model.reasoning != "off")
         self._records.put(
             OpenedCall(
                 id=call_id,
@@ -160,8 +197,8 @@ class Gateway:
                 project=project.name if draft.user_id is None else None,
                 user_id=draft.user_id,
                 agent=draft.agent,
-                model=model.name,
-                engine=engine.name,
+                model=route.model.name,
+                engine=route.engine.name,
                 session_id=draft.session,
                 reserved_usd=charge.reserved_usd,
                 bytes_in=draft.bytes_in,
@@ -198,8 +235,25 @@ class Gateway:
         for call in tuple(self._calls):
             call.interrupt(Cut.DRAINED)
 
-    def _end(self, call: Call, settled: SettledCall) -> None:
+    def _retreat(self, project: ProjectSpec, rejected: Answerer) -> Answerer | None:
+        again = self._router.retreat(rejected.route, self._catalogue.current.models)
+        if again is None:
+            return None
+        rejected.charge.release()  # a provider bills nothing for what it rejects
+        return Answerer(again, self.spend.reserve(project, again.model, again.request, self._clock()))
+
+    def _end(self, call: Call, settled: SettledCall, origins: tuple[int, ...]) -> None:
         self._calls.discard(call)
+        notes: dict[str, Any] = call.route.notes(origins)
+        if call.fold.thinks and call.fold.stop is not None:
+            notes |= proof(self._router.memory, call.route, [piece.block for piece in call.fold.answer().blocks])
+        if notes:
+            settled = msgspec.structs.replace(
+                settled,
+                notes={**(settled.notes or {}), **notes},
+                model=call.model.name,
+                engine=call.route.engine.name,
+            )
         self._records.put(settled)
 
 
