@@ -62,7 +62,8 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request.
 
     user_id, agent: for the record, when no project is asking. spoiled: by index, why the pieces of a message could
-    not be read. origins: indexes of the messages as the caller counts them; empty: the same.
+    not be read. origins: indexes of the messages as the caller counts them; empty: the same. going_on: it continues
+    what was admitted before, so it is not refused for draining.
     """
 
     door: str
@@ -82,6 +83,7 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     spoiled: Mapping[int, str] = {}
     origins: tuple[int, ...] = ()
+    going_on: bool = False
 
 
 class Gateway:
