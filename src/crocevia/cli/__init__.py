@@ -15,6 +15,7 @@ _COMMANDS: Final = {
     "serve": ("first", "Serve; on an empty home, run init first."),
     "apply": ("declare", "Create or update what FILE declares: all of it, or nothing."),
     "export": ("declare", "Print everything declared, in the format of apply, without secrets."),
+    "project": ("project", "What a project spent, corrections, stored conversations."),
     "model": ("model", "The weights of the embedded model."),
     "doctor": ("doctor", "Check settings, store, engines, and a stream as a caller sees it."),
     "ask": ("ask", "Put one question and stream the answer."),
