@@ -1,0 +1,201 @@
+"""Files that come with a call: permitted, taken in as the engine wants them, and remembered for the next round.
+
+A tool loop sends its history again at every round, files included: what was made of a file is kept for a while, so
+that a round costs no second reading and the engine sees the very same bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from hashlib import blake2b
+from typing import Final
+
+import msgspec
+
+from crocevia.core.calls import Abilities, ModelRequest
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.messages import FilePart, Message, Part, TextPart, UserMessage
+from crocevia.documents.fetch import Fetcher
+from crocevia.documents.intake import PEPPER, Capabilities, Limits, Source, Taken, take
+from crocevia.documents.workers import Workers
+
+KEPT_BYTES: Final = 64 * 1024 * 1024
+URL_SECONDS: Final = 600.0  # what an address held may change; a tool loop is shorter
+
+_PENDING: Final = ""  # the media type of a placeholder
+
+
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as the caller gave it: base64 or an address, exactly one. param: where it stands in the request."""
+
+    param: str
+    data: str | None = None
+    url: str | None = None
+    media_type: str | None = None
+    name: str | None = None
+
+    def __repr__(self) -> str:
+        return f"Attachment(param={self.param!r})"
+
+    @property
+    def is_image(self) -> bool:
+        """Whether the caller calls it one."""
+        return (self.media_type or "").lower().startswith("image/")
+
+
+class Wants(msgspec.Struct, frozen=True, kw_only=True):
+    """Who sends files, and what they may send. limits: of the door."""
+
+    tenant: str
+    documents: bool
+    images: bool
+    limits: Limits = PEPPER
+
+
+def placeholder(attachment: Attachment) -> FilePart:
+    """What stands in a message until the file is taken in: the same for the same file."""
+    given = (attachment.data or "") + (attachment.url or "")
+    return FilePart(
+        kind="document",
+        media_type=_PENDING,
+        data=given.encode("utf-8", "surrogatepass"),
+        name=attachment.name or "",
+    )
+
+
+def fill(request: ModelRequest, taken: Sequence[Taken]) -> ModelRequest:
+    """The request with its placeholders replaced, in order."""
+    left = iter(taken)
+    messages = tuple(_filled(message, left.__next__) for message in request.messages)
+    return msgspec.structs.replace(request, messages=messages)
+
+
+def _filled(message: Message, following: Callable[[], Taken]) -> Message:
+    if not isinstance(message, UserMessage) or all(isinstance(part, TextPart) for part in message.parts):
+        return message
+    parts: list[Part] = []
+    for part in message.parts:
+        if isinstance(part, FilePart) and part.media_type == _PENDING:
+            parts += following().parts
+        else:
+            parts.append(part)
+    return UserMessage(parts=tuple(parts))
+
+
+def check_permission(attachment: Attachment, wants: Wants) -> None:
+    """Refuse what is certain to be refused, before anything is fetched or decoded. Raises GatewayError."""
+    if attachment.is_image and not wants.images:
+        raise _forbidden(Code.IMAGES_NOT_ENABLED, wants)
+    if not attachment.is_image and not wants.documents and (attachment.media_type or not wants.images):
+        raise _forbidden(Code.DOCUMENTS_NOT_ENABLED, wants)
+
+
+class Attachments:
+    """Takes files in. One per server; workers start and sockets open only when a file comes."""
+
+    def __init__(
+        self, fetcher: Fetcher | None = None, workers: Workers | None = None, *, kept_bytes: int = KEPT_BYTES
+    ) -> None:
+        self._fetcher = fetcher or Fetcher()
+        self._workers = workers or Workers()
+        self._kept = _Kept(kept_bytes)
+
+    async def take(
+        self, attachments: Sequence[Attachment], wants: Wants, abilities: Abilities, *, max_pages: int
+    ) -> tuple[Taken, ...]:
+        """Every file as parts that the engine can be given, in order.
+
+        Raises GatewayError: INVALID_REQUEST, DOCUMENTS_NOT_ENABLED, IMAGES_NOT_ENABLED, UNSUPPORTED, UNAVAILABLE.
+        """
+        limits = msgspec.structs.replace(wants.limits, max_pages=min(wants.limits.max_pages, max_pages))
+        if len(attachments) > limits.max_count:
+            raise GatewayError(Code.INVALID_REQUEST, say("files_many", count=len(attachments), limit=limits.max_count))
+        for attachment in attachments:
+            check_permission(attachment, wants)
+        able = Capabilities(documents=abilities.documents, images=abilities.images)
+        keys = await asyncio.to_thread(lambda: [_key(each, wants, able, max_pages) for each in attachments])
+        found = [self._kept.get(key) for key in keys]
+        new = [each for each, known in zip(attachments, found, strict=True) if known is None]
+        read = await take([_source(each) for each in new], limits, able, fetcher=self._fetcher, workers=self._workers)
+        fresh = iter(read)
+        whole = tuple(known if known is not None else next(fresh) for known in found)
+        for attachment, key, one in zip(attachments, keys, whole, strict=True):
+            _check_kind(one, wants)
+            self._kept.put(key, one, URL_SECONDS if attachment.url else None)
+        return whole
+
+    async def close(self) -> None:
+        """Close sockets. Idempotent."""
+        await self._fetcher.close()
+
+
+def _source(attachment: Attachment) -> Source:
+    # The kind is left open: what a file is, its bytes say, not its label.
+    return Source(
+        param=attachment.param,
+        data=attachment.data,
+        url=attachment.url,
+        media_type=attachment.media_type,
+        name=attachment.name,
+    )
+
+
+def _check_kind(taken: Taken, wants: Wants) -> None:
+    if taken.kind == "image" and not wants.images:
+        raise _forbidden(Code.IMAGES_NOT_ENABLED, wants)
+    if taken.kind == "document" and not wants.documents:
+        raise _forbidden(Code.DOCUMENTS_NOT_ENABLED, wants)
+
+
+def _forbidden(code: Code, wants: Wants) -> GatewayError:
+    return GatewayError(code, say(code.value, project=wants.tenant))
+
+
+def _key(attachment: Attachment, wants: Wants, able: Capabilities, max_pages: int) -> bytes:
+    """Everything that what is made of a file depends on; what an address held belongs to who asked for it."""
+    owner = wants.tenant if attachment.url else None
+    facts = (attachment.url, owner, attachment.media_type, attachment.name, able, max_pages, wants.limits)
+    digest = blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=32)
+    digest.update((attachment.data or "").encode("utf-8", "surrogatepass"))
+    return digest.digest()
+
+
+class _Kept:
+    """What was made of files, least recently used first, at most `limit` bytes of it."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._bytes = 0
+        self._files: OrderedDict[bytes, tuple[Taken, int, float | None]] = OrderedDict()
+
+    def get(self, key: bytes) -> Taken | None:
+        found = self._files.get(key)
+        if found is None:
+            return None
+        if found[2] is not None and time.monotonic() > found[2]:
+            self._drop(key)
+            return None
+        self._files.move_to_end(key)
+        return found[0]
+
+    def put(self, key: bytes, taken: Taken, seconds: float | None) -> None:
+        if key in self._files:
+            return
+        size = _size(taken)
+        if size > self._limit // 2:
+            return
+        self._files[key] = (taken, size, None if seconds is None else time.monotonic() + seconds)
+        self._bytes += size
+        while self._bytes > self._limit:
+            self._drop(next(iter(self._files)))
+
+    def _drop(self, key: bytes) -> None:
+        self._bytes -= self._files.pop(key)[1]
+
+
+def _size(taken: Taken) -> int:
+    parts = sum(4 * len(part.text) if isinstance(part, TextPart) else len(part.data) for part in taken.parts)
+    return parts + sum(4 * len(text) for text in taken.page_texts) + 1024
