@@ -122,7 +122,7 @@ def mutants(draw: st.DrawFn) -> Any:
     return event
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=250, deadline=None)
 @given(mutants())
 def test_a_mutant_is_judged_as_the_schema_judges_it(event: Any) -> None:
     assert we_say(event) is schema_says(event)

