@@ -18,13 +18,25 @@ from crocevia.core.messages import Message, Tool
 from crocevia.policy.admission import Admission
 from crocevia.storage.records import OpenedCall, SettledCall
 
-from .attachments import Attachment, Attachments, Wants, fill
+from .attachments import Attachment, Attachments, Wants, check_permission, fill, placeholder
 from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
 from .prefix import Fingerprints
 from .reasoning import Question, Route, Router, proof
 from .spend import Remaining, Spend
 
-__all__ = ["Attachment", "Call", "CallDraft", "CallLimits", "Cut", "Gateway", "ProjectSpec", "Route", "Wants"]
+__all__ = [
+    "Attachment",
+    "Call",
+    "CallDraft",
+    "CallLimits",
+    "Cut",
+    "Gateway",
+    "ProjectSpec",
+    "Route",
+    "Wants",
+    "check_permission",
+    "placeholder",
+]
 
 REASONING_TOKENS: Final = 16_000  # the least `max_tokens` of a model that reasons
 DRAIN_SECONDS: Final = 10.0

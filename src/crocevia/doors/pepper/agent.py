@@ -63,7 +63,11 @@ class AgentEndpoint:
         project = standing.project = self._gateway.authenticate(head.project or request.project or "", head.key)
         if project.mode != "agent":
             raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
-        return self._gateway.open_call(project, decode.draft(request, project, len(body)))
+        found = decode.draft(request, project, len(body))
+        route = self._gateway.route(project, found.call)
+        if found.attachments:
+            route = await self._gateway.attach(route, found.attachments, decode.wants(project))
+        return self._gateway.open_call(project, found.call, route)
 
     async def _stream(self, call: Call, send: Send, standing: Standing) -> None:
         async with EventStream(send, self._ping_seconds, standing.headers) as stream:

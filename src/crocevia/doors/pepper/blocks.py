@@ -115,6 +115,7 @@ def read(blocks: Sequence[Raw], content: str | None, calls: Sequence[ToolCall] |
     said = _Said()
     try:
         for kind, block in zip(kinds, blocks, strict=True):
+            msgspec.json.decode(block)  # so far it was only skipped over
             if kind in _READERS:
                 _READERS[kind](block, said)
         same = _same_text(content, said) and (calls is None or _spelled(calls) == _spelled(said.calls))

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from crocevia.core import json
-from crocevia.core.catalogue import Permissions
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.core.messages import AssistantMessage, Message, TextPart, Tool, ToolCall, ToolMessage, UserMessage
-from crocevia.runtime.gateway import CallDraft, ProjectSpec
+from crocevia.core.messages import (
+    AssistantMessage,
+    Message,
+    Part,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from crocevia.runtime.gateway import Attachment, CallDraft, ProjectSpec, Wants, check_permission, placeholder
 
-from . import wire
+from . import blocks, wire
 
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
 _BRACE: Final = ord("{")
@@ -27,25 +35,50 @@ def read(body: bytes) -> wire.Request:
     return json.decode(body, wire.Request)
 
 
-def draft(request: wire.Request, project: ProjectSpec, bytes_in: int) -> CallDraft:
+class Draft(NamedTuple):
+    """A call, and the files that stand in it as placeholders, in order."""
+
+    call: CallDraft
+    attachments: tuple[Attachment, ...]
+
+
+def draft(request: wire.Request, project: ProjectSpec, bytes_in: int) -> Draft:
     """What the request asks of `project`.
 
     Raises GatewayError: INVALID_REQUEST, and DOCUMENTS_NOT_ENABLED or IMAGES_NOT_ENABLED for attachments.
     """
     if not request.messages:
         raise _wrong("messages_empty", "messages")
+    history = _History(wants(project))
+    for index, message in enumerate(request.messages):
+        history.add(index, message)
+    history.close()
     session = request.session_id
-    return CallDraft(
+    call = CallDraft(
         door="pepper",
         encode=wire.ENCODE,
-        messages=_messages(request.messages, project),
+        messages=tuple(history.messages),
         system=request.system or None,
         tools=_tools(request.tools or []),
         max_tokens=_clamp(request.max_tokens),
         stream=bool(request.stream),
         session=session[:_SESSION_LENGTH] if session else None,
         bytes_in=bytes_in,
+        spoiled=history.spoiled,
+        origins=tuple(history.origins),
     )
+    return Draft(call, tuple(history.attachments))
+
+
+def wants(project: ProjectSpec) -> Wants:
+    """Which files the project may send."""
+    permissions = project.permissions
+    return Wants(tenant=project.name, documents=permissions.documents, images=permissions.images)
+
+
+def attachment(block: wire.Documento, param: str) -> Attachment:
+    """A document or a photo as it came. param: where it stands."""
+    return Attachment(param=param, data=block.dati, url=block.url, media_type=block.tipo_file, name=block.nome)
 
 
 def _clamp(wanted: int | None) -> int:
@@ -89,51 +122,70 @@ class _Round:
         self.answered = set()
 
 
-def _messages(found: list[wire.User | wire.Assistant | wire.ToolResult], project: ProjectSpec) -> tuple[Message, ...]:
-    messages: list[Message] = []
-    pending = _Round()
-    for index, message in enumerate(found):
+class _History:
+    """The messages so far, as core values. origins: their indexes on the wire. spoiled: see `CallDraft`."""
+
+    def __init__(self, wants: Wants) -> None:
+        self.messages: list[Message] = []
+        self.origins: list[int] = []
+        self.spoiled: dict[int, str] = {}
+        self.attachments: list[Attachment] = []
+        self._wants = wants
+        self._pending = _Round()
+
+    def add(self, index: int, message: wire.User | wire.Assistant | wire.ToolResult) -> None:
         if isinstance(message, wire.ToolResult):
-            pending.take(index, message.tool_call_id)
-            messages.append(ToolMessage(call_id=message.tool_call_id, content=message.content))
-            continue
-        pending.close()
+            self._pending.take(index, message.tool_call_id)
+            self._keep(index, ToolMessage(call_id=message.tool_call_id, content=message.content))
+            return
+        self._pending.close()
         if isinstance(message, wire.User):
-            messages.append(_user(index, message, project))
-            continue
-        said = _assistant(index, message)
-        pending.open(index, said.tool_calls)
-        if said.text or said.tool_calls:  # a model that said nothing leaves nothing to send back
-            messages.append(said)
-    pending.close()
-    if not messages:
-        raise _wrong("messages_empty", "messages")
-    return tuple(messages)
+            self._keep(index, self._user(index, message))
+        else:
+            self._assistant(index, message)
 
+    def close(self) -> None:
+        self._pending.close()
+        if not self.messages:
+            raise _wrong("messages_empty", "messages")
 
-def _user(index: int, message: wire.User, project: ProjectSpec) -> UserMessage:
-    content = message.content
-    parts = [TextPart(text=content)] if isinstance(content, str) else [_part(block, project) for block in content]
-    if all(part.text.isspace() or not part.text for part in parts):
-        raise _wrong("content_empty", f"messages[{index}].content", index=index)
-    return UserMessage(parts=tuple(parts))
+    def _keep(self, index: int, message: Message) -> None:
+        self.messages.append(message)
+        self.origins.append(index)
 
+    def _user(self, index: int, message: wire.User) -> UserMessage:
+        content = message.content
+        if isinstance(content, str):
+            parts: tuple[Part, ...] = (TextPart(text=content),)
+        else:
+            path = f"messages[{index}].content"
+            parts = tuple(self._part(block, f"{path}[{at}]") for at, block in enumerate(content))
+        if all(isinstance(part, TextPart) and not part.text.strip() for part in parts):
+            raise _wrong("content_empty", f"messages[{index}].content", index=index)
+        return UserMessage(parts=parts)
 
-def _part(block: wire.Testo | wire.Documento, project: ProjectSpec) -> TextPart:
-    if isinstance(block, wire.Testo):
-        return TextPart(text=block.testo)
-    image = (block.tipo_file or "").startswith("image/")
-    permissions: Permissions = project.permissions
-    if image and not permissions.images:
-        raise GatewayError(Code.IMAGES_NOT_ENABLED, say(Code.IMAGES_NOT_ENABLED.value, project=project.name))
-    if not image and not permissions.documents:
-        raise GatewayError(Code.DOCUMENTS_NOT_ENABLED, say(Code.DOCUMENTS_NOT_ENABLED.value, project=project.name))
-    raise GatewayError(Code.UNSUPPORTED, say(Code.UNSUPPORTED.value, what="documento"))
+    def _part(self, block: wire.Testo | wire.Documento, path: str) -> Part:
+        if isinstance(block, wire.Testo):
+            return TextPart(text=block.testo)
+        found = attachment(block, path)
+        check_permission(found, self._wants)
+        self.attachments.append(found)
+        return placeholder(found)
 
-
-def _assistant(index: int, message: wire.Assistant) -> AssistantMessage:
-    calls = tuple(_asked(index, position, call) for position, call in enumerate(message.tool_calls or ()))
-    return AssistantMessage(text=message.content or None, tool_calls=calls)
+    def _assistant(self, index: int, message: wire.Assistant) -> None:
+        asked = message.tool_calls
+        calls = None if asked is None else tuple(_asked(index, at, call) for at, call in enumerate(asked))
+        pieces = blocks.read(message.blocchi or (), message.content, calls)
+        said = AssistantMessage(
+            text=(pieces.text if message.content is None else message.content) or None,
+            tool_calls=pieces.calls if calls is None else calls,
+            opaque=pieces.opaque,
+        )
+        self._pending.open(index, said.tool_calls)
+        if said.text or said.tool_calls or said.opaque:  # a model that said nothing leaves nothing to send back
+            if pieces.spoiled is not None:
+                self.spoiled[len(self.messages)] = pieces.spoiled
+            self._keep(index, said)
 
 
 def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
@@ -142,6 +194,7 @@ def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
         raise _wrong("tool_call_unnamed", path, path=path)
     if memoryview(call.arguments)[0] != _BRACE:
         raise _wrong("arguments_not_object", f"{path}.arguments", path=f"{path}.arguments")
+    _check_json(call.arguments, f"{path}.arguments")
     return ToolCall(id=call.id, name=call.name, arguments=call.arguments.copy())
 
 
@@ -182,6 +235,14 @@ def _parameters(index: int, schema: Raw | msgspec.UnsetType) -> Raw:
     members: dict[str, Raw] = msgspec.json.decode(schema, type=dict[str, Raw])
     fixed = members | {"type": Raw(b'"object"')} | ({"properties": Raw(b"{}")} if empty else {})
     return Raw(json.encode(fixed))
+
+
+def _check_json(data: Raw, path: str) -> None:
+    """Raw JSON was only skipped over so far: what no provider would take (half a surrogate) shows when it is read."""
+    try:
+        msgspec.json.decode(data)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        raise _wrong("json_part", path, path=path) from None
 
 
 def _is_object(value: object) -> bool:
