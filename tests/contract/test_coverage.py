@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.contract.pepper.requirements import REQUIREMENTS as PEPPER
+from tests.contract.pepper.requirements_money import REQUIREMENTS as MONEY
 from tests.contract.requirements import check_both_ways
 
 HERE = Path(__file__).parent
 
 
 def test_pepper_requirements_and_tests_match_both_ways() -> None:
-    check_both_ways(PEPPER, HERE / "pepper")
+    check_both_ways(PEPPER + MONEY, HERE / "pepper")
