@@ -12,12 +12,15 @@ import msgspec
 from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
 from crocevia.doors.pepper import AgentEndpoint, KitEndpoint
+from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.gateway import CallLimits, Gateway
+from crocevia.runtime.prefix import CAPACITY, Fingerprints
 from crocevia.runtime.records import CallRecords
-from crocevia.storage import migrate, records
+from crocevia.runtime.reserve import BlockWatch
+from crocevia.storage import migrate, pieces, records
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
 
@@ -72,7 +75,18 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await catalogue.start()
         money = await stack.enter_async_context(open_money(database, catalogue, Signer(home), log))
         limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
-        gateway = Gateway(catalogue, engines.get, queue, limits=limits, spend=money.spend)
+        attachments = Attachments()
+        stack.push_async_callback(attachments.close)
+        gateway = Gateway(
+            catalogue,
+            engines.get,
+            queue,
+            limits=limits,
+            spend=money.spend,
+            memory=await _memory(database, catalogue.current.secret),
+            attachments=attachments,
+            on_round=BlockWatch(database, await database.read(pieces.apps_without_blocks)),
+        )
         await _remember(database, gateway, log)
         await money.start()
         engines.warm()
@@ -99,6 +113,13 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
 def _model_name(catalogue: CatalogueHolder, project: str) -> str | None:
     found = catalogue.current.projects.get(project)
     return found.model if found is not None else None
+
+
+async def _memory(database: Database, secret: bytes) -> Fingerprints:
+    """The answers with reasoning that earlier processes gave."""
+    memory = Fingerprints(secret)
+    memory.recall(await database.read(lambda tx: pieces.proofs(tx, CAPACITY)))
+    return memory
 
 
 async def _remember(database: Database, gateway: Gateway, log: Any) -> None:

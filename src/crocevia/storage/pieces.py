@@ -1,0 +1,41 @@
+"""What is kept about pieces of answers: proofs in records of calls, and since when an app leaves them out."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+from sqlalchemy import bindparam, select
+
+from . import meta as values
+from .database import Transaction
+from .schema import call_records, meta
+
+_MARK: Final = "app_without_blocks:"  # followed by the project's name
+
+_c: Final = call_records.c
+_NEWEST: Final = (
+    select(_c.notes, _c.started_at).order_by(_c.started_at.desc()).limit(bindparam("most")).subquery("newest")
+)
+_NOTES: Final = (
+    select(_NEWEST.c.notes).where(_NEWEST.c.notes.like('%"proof"%')).order_by(_NEWEST.c.started_at)  # oldest first
+)
+_MARKS: Final = select(meta.c.key, meta.c.value).where(meta.c.key.startswith(_MARK, autoescape=True))
+
+
+def proofs(tx: Transaction, most: int) -> list[dict[str, Any]]:
+    """The notes with a proof among the newest `most` records, oldest first."""
+    return [msgspec.json.decode(row.notes, type=dict[str, Any]) for row in tx.all(_NOTES, most=most)]
+
+
+def apps_without_blocks(tx: Transaction) -> dict[str, float]:
+    """Projects whose app leaves pieces out, with the Unix second when it was last seen to."""
+    return {row.key.removeprefix(_MARK): float(row.value) for row in tx.all(_MARKS)}
+
+
+def mark_app(tx: Transaction, project: str, at: float | None) -> None:
+    """The project's app was seen without pieces at that moment; None: it was seen with them."""
+    if at is None:
+        values.drop(tx, _MARK + project)
+    else:
+        values.put(tx, _MARK + project, repr(at))
