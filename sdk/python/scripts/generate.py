@@ -26,6 +26,14 @@ PLANES = {
     "execution": ("chats", "completions", "capabilities", "infrastructure"),
 }
 HEADER = '"""Generated from the contract by scripts/generate.py: do not edit."""\n\n'
+NOTES = {
+    "resolveChatApproval": "Only where the capabilities announce `approval`: the original alpha answers 409.",
+    "steerChatTurn": "Without a target it is for the orchestrator. Unless `steer` is announced it may do nothing.",
+    "cancelChatTurn": "The end is observed as `turn.cancelled` on the stream, not by this answer.",
+    "createApiKey": "`token` is in this answer and never again: store it now. A key lasts 30 days by default.",
+    "deleteUserTool": "Tools are addressed by name and shared by all workspaces of their owner.",
+    "downloadArtifact": "For the parts of a signed URL; `download_signed` takes the URL as it was given.",
+}
 HAND_WRITTEN = {"chats.events", "chats.events_history"}
 
 
@@ -97,7 +105,9 @@ def arguments(operation: dict[str, Any]) -> tuple[list[str], list[str]]:
 
 def summary(operation: dict[str, Any]) -> str:
     text = f"`{operation['id']}`: {operation['method']} {operation['path']}"
-    return text if len(text) < 105 else f"`{operation['id']}`"
+    text = text if len(text) < 105 else f"`{operation['id']}`"
+    note = NOTES.get(operation["id"])
+    return text if note is None else f"{text}\n\n        {note}\n        "
 
 
 def method(operation: dict[str, Any], is_async: bool) -> str:

@@ -370,3 +370,14 @@ def test_retry_waits_are_bounded_by_the_callers_timeout() -> None:
     with pytest.raises(sdk.ServerError):
         client.workspaces.list(timeout=1)
     assert time.monotonic() - started < 1
+
+
+def test_the_version_is_found_whatever_is_asked_first() -> None:
+    body = {"protocol_version": 2, "families": [], "event_types": [], "tool_kinds": [], "features": ["ping"]}
+
+    def alpha(request: httpx2.Request) -> httpx2.Response:
+        found = request.url.path == "/api/v1/capabilities" and "x-envai-contract-version" not in request.headers
+        return httpx2.Response(200, json=body) if found else httpx2.Response(404)
+
+    client = sdk.EnvaiClient(base_url="http://x", transport=httpx2.MockTransport(alpha))
+    assert client.capabilities.get().features == ["ping"]

@@ -1,15 +1,12 @@
-"""The ledger, the registry, and what a crash in the middle leaves behind."""
+"""The registry, the runner, and what a crash in the middle leaves behind."""
 
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sqlite3
-import stat
 import subprocess
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +15,6 @@ from fake_server import FakeServer
 from scenario import EDITIONS, Edition, load
 
 import envai_client as sdk
-from envai_client.ledger import default_ledger_path
 from envai_client.tools import serialise
 
 CASE = next(c for c in load("tools/scenarios.json") if c["name"] == "a verified request runs its handler and delivers")
@@ -97,7 +93,7 @@ async def replay(server: FakeServer, folder: Path, edition: str, witness: Path, 
             while not seen or seen[-1] < 6:
                 seen.append((await client.next(iterator)).seq)
     except TimeoutError:
-        stream.bound(0.0, None)
+        stream.bound(0.0, sdk.CancelToken())
     if edition == "async" or len(seen) == 6:
         await client.close_generator(iterator)
         await client.wait(stream.close)
@@ -189,53 +185,6 @@ async def replay_until_post(server: FakeServer, folder: Path, witness: Path) -> 
     ledger.close()
     server._waits.clear()
     server._marks.clear()
-
-
-def test_of_many_claims_at_once_one_wins(tmp_path: Path) -> None:
-    ledgers = [sdk.SqliteLedger(tmp_path / "l") for _ in range(4)]
-    won: list[int] = []
-
-    def claim(number: int) -> None:
-        if ledgers[number % 4].claim("c", "t", "tool", "f", str(number)) is None:
-            won.append(number)
-
-    threads = [threading.Thread(target=claim, args=(number,)) for number in range(32)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(20)
-    record = ledgers[0].get("c", "t")
-    assert record is not None
-    assert [record.owner] == [str(number) for number in won]
-    for ledger in ledgers:
-        ledger.close()
-
-
-def test_the_ledger_moves_forward_only(tmp_path: Path) -> None:
-    ledger = sdk.SqliteLedger(tmp_path / "l")
-    ledger.resolve("c", "t", "observed")
-    known = ledger.claim("c", "t", "tool", "f", "me")
-    assert known is not None
-    assert known.state == "resolved"
-    assert ledger.claim("c", "u", "tool", "f", "me") is None
-    ledger.finish("c", "u", "secret output", False)
-    ledger.finish("c", "u", "another", True)
-    assert (ledger.get("c", "u") or known).output == "secret output"
-    assert ledger.forget(-1) == 1
-    assert ledger.get("c", "t") is None
-    ledger.resolve("c", "u", "delivered")
-    assert (ledger.get("c", "u") or known).output is None, "a delivered output is not kept"
-    assert "secret" not in repr(known)
-    ledger.close()
-
-
-@pytest.mark.skipif(os.name != "posix", reason="POSIX permissions")
-def test_only_its_owner_reads_the_ledger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    client = sdk.EnvaiClient(base_url="http://127.0.0.1:9")
-    client.ledger.unsettled()
-    assert stat.S_IMODE(default_ledger_path().stat().st_mode) == 0o600
-    client.ledger.close()  # type: ignore[attr-defined]
 
 
 def test_a_ledger_of_the_applications_own_will_do(tmp_path: Path) -> None:
@@ -357,3 +306,71 @@ def test_a_full_disk_is_an_error_and_not_a_second_run(tmp_path: Path) -> None:
 
     asyncio.run(play())
     assert ran == []
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_cancelling_a_wait_with_tools_cancels_the_handler_and_the_wait(edition: str, tmp_path: Path) -> None:
+    case = next(c for c in load("tools/scenarios.json") if c["name"] == "a terminal cancels what still runs")
+
+    async def play() -> list[str]:
+        seen: list[str] = []
+        server_script = [entry if not entry["on"].endswith("/events") else hanging(entry) for entry in case["server"]]
+        async with FakeServer(server_script) as server:
+            token = sdk.CancelToken()
+
+            def handle(context: sdk.ToolContext, **_: Any) -> None:
+                token.cancel()
+                seen.append("cancelled" if context.token.wait(10) else "left alone")
+
+            registry = sdk.ClientToolRegistry()
+            registry.register_tool("send_email", handle, SCHEMA)
+            ledger = sdk.SqliteLedger(tmp_path / "l")
+            client = Edition(edition, api_key="k", base_url=server.origin, contract_version=3, ledger=ledger)
+            with pytest.raises(sdk.CancelledError):
+                await client.wait(client.client.chats.send_and_wait, CHAT, "go", tools=registry, cancel=token)
+            await server.until(lambda: server.closed_by_client)
+            await client.close()
+            assert [record.state for record in ledger.unsettled()] == ["started"], "what it did is for the application"
+            ledger.close()
+        return seen
+
+    assert asyncio.run(play()) == ["cancelled"]
+
+
+def hanging(entry: dict[str, Any]) -> dict[str, Any]:
+    """The same stream, silent for good once the handler runs."""
+    (reply,) = entry["replies"]
+    cut = next(index for index, item in enumerate(reply["stream"]) if "wait_run" in item)
+    return {**entry, "replies": [{**reply, "stream": reply["stream"][:cut]}]}
+
+
+@pytest.mark.parametrize("edition", EDITIONS)
+def test_a_violation_can_be_skipped_and_still_runs_nothing(edition: str, tmp_path: Path) -> None:
+    case = next(c for c in load("tools/scenarios.json") if c["name"] == "changed arguments run nothing")
+    ran: list[str] = []
+
+    async def play() -> list[int]:
+        async with FakeServer(
+            [entry if not entry["on"].endswith("/events") else open_stream(entry) for entry in case["server"]]
+        ) as server:
+            registry = sdk.ClientToolRegistry()
+            registry.register_tool("send_email", ran.append, SCHEMA)
+            ledger = sdk.SqliteLedger(tmp_path / "l")
+            client = Edition(edition, api_key="k", base_url=server.origin, contract_version=3, ledger=ledger)
+            stream = client.client.chats.events(CHAT)
+            iterator = client.iterate(client.client.chats.run_client_tools(stream, registry, on_violation="skip"))
+            seen = [(await client.next(iterator)).seq for _ in range(3)]
+            await client.close_generator(iterator)
+            await client.wait(stream.close)
+            assert ledger.unsettled() == []
+            await client.close()
+            ledger.close()
+            return seen
+
+    assert asyncio.run(play()) == [1, 2, 3]
+    assert ran == []
+
+
+def open_stream(entry: dict[str, Any]) -> dict[str, Any]:
+    (reply,) = entry["replies"]
+    return {**entry, "replies": [{**reply, "stream": [item for item in reply["stream"] if "wait" not in item]}]}

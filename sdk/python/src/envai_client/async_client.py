@@ -52,6 +52,7 @@ class AsyncEnvaiClient:
         self._transport = httpx2.AsyncHTTPTransport(trust_env=False, limits=LIMITS) if transport is None else transport
         self._driver = driver = AsyncDriver(self._core, self._transport)
         self._ledger = ledger
+        self._own_ledger: SqliteLedger | None = None
         keys = KeyRing(self._core, "getJwks", jwks_cache)
         self.agents = async_control.AsyncAgentsService(driver)
         self.api_keys = async_control.AsyncApiKeysService(driver)
@@ -85,12 +86,14 @@ class AsyncEnvaiClient:
 
     def _open_ledger(self) -> Ledger:
         if self._ledger is None:
-            self._ledger = SqliteLedger(default_ledger_path())
+            self._ledger = self._own_ledger = SqliteLedger(default_ledger_path())
         return self._ledger
 
     async def aclose(self) -> None:
-        """Release every connection."""
+        """Release every connection, and the ledger if the client opened it."""
         await self._transport.aclose()
+        if self._own_ledger is not None:
+            self._own_ledger.close()
 
     async def __aenter__(self) -> AsyncEnvaiClient:
         return self

@@ -52,6 +52,7 @@ class EnvaiClient:
         self._transport = httpx2.HTTPTransport(trust_env=False, limits=LIMITS) if transport is None else transport
         self._driver = driver = SyncDriver(self._core, self._transport)
         self._ledger = ledger
+        self._own_ledger: SqliteLedger | None = None
         keys = KeyRing(self._core, "getJwks", jwks_cache)
         self.agents = sync_control.AgentsService(driver)
         self.api_keys = sync_control.ApiKeysService(driver)
@@ -85,12 +86,14 @@ class EnvaiClient:
 
     def _open_ledger(self) -> Ledger:
         if self._ledger is None:
-            self._ledger = SqliteLedger(default_ledger_path())
+            self._ledger = self._own_ledger = SqliteLedger(default_ledger_path())
         return self._ledger
 
     def close(self) -> None:
-        """Release every connection."""
+        """Release every connection, and the ledger if the client opened it."""
         self._transport.close()
+        if self._own_ledger is not None:
+            self._own_ledger.close()
 
     def __enter__(self) -> EnvaiClient:
         return self

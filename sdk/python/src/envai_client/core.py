@@ -89,7 +89,7 @@ def primitive_type(operation: Operation) -> Any:
 def contract_version(core: Core, operation: Operation, deadline: float | None) -> Flow[int]:
     """The version to speak; asked of the server once, the first time it matters."""
     if core.version is None:
-        if not operation.negotiated or operation.id in ("getCapabilities", "getCapabilitiesLegacy"):
+        if not operation.negotiated or operation.id == "getCapabilitiesLegacy":
             return 3
         yield from learn_capabilities(core, deadline)
     return core.version or 3

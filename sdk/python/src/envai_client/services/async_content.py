@@ -163,7 +163,10 @@ class AsyncImagesService(AsyncService):
         expires: int | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> AsyncByteStream:
-        """`downloadArtifact`: GET /artifacts/download"""
+        """`downloadArtifact`: GET /artifacts/download
+
+        For the parts of a signed URL; `download_signed` takes the URL as it was given.
+        """
         return await self._open(
             "downloadArtifact",
             {"generation": generation, "artifact": artifact, "expires": expires, "signature": signature},

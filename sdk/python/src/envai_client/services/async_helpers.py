@@ -158,7 +158,8 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         deadline = deadline_of(timeout)
         runner = AsyncToolRunner(self._driver, desk, max_concurrency, on_violation)
         if isinstance(stream, AsyncEventStream):
-            stream.bound(deadline, runner.wake)
+            before = stream.bound(deadline, runner.wake)
+            cancel = cancel or before
         return runner.run(stream, cancel)
 
     async def settle_tool_call(

@@ -151,7 +151,10 @@ class ImagesService(Service):
         expires: int | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ByteStream:
-        """`downloadArtifact`: GET /artifacts/download"""
+        """`downloadArtifact`: GET /artifacts/download
+
+        For the parts of a signed URL; `download_signed` takes the URL as it was given.
+        """
         return self._open(
             "downloadArtifact",
             {"generation": generation, "artifact": artifact, "expires": expires, "signature": signature},

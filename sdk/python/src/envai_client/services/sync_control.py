@@ -92,7 +92,10 @@ class UserToolsService(Service):
         )
 
     def delete(self, name: str, *, timeout: float | None = None) -> None:
-        """`deleteUserTool`: DELETE /tools/{name}"""
+        """`deleteUserTool`: DELETE /tools/{name}
+
+        Tools are addressed by name and shared by all workspaces of their owner.
+        """
         self._do("deleteUserTool", {"name": name}, timeout)
 
 
@@ -254,7 +257,10 @@ class ApiKeysService(Service):
         expires_at: str | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ApiKeyCreated:
-        """`createApiKey`: POST /api-keys"""
+        """`createApiKey`: POST /api-keys
+
+        `token` is in this answer and never again: store it now. A key lasts 30 days by default.
+        """
         return self._call(
             ApiKeyCreated, "createApiKey", {"name": name, "scopes": scopes, "expires_at": expires_at}, timeout
         )

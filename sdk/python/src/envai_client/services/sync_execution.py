@@ -48,13 +48,19 @@ class ChatsService(Service):
         )
 
     def cancel(self, chat_id: str, *, timeout: float | None = None) -> TurnAccepted:
-        """`cancelChatTurn`: POST /atp/v3/chats/{chat_id}/cancel"""
+        """`cancelChatTurn`: POST /atp/v3/chats/{chat_id}/cancel
+
+        The end is observed as `turn.cancelled` on the stream, not by this answer.
+        """
         return self._call(TurnAccepted, "cancelChatTurn", {"chat_id": chat_id}, timeout)
 
     def steer(
         self, chat_id: str, text: str, *, target_agent_id: str | UnsetType | None = UNSET, timeout: float | None = None
     ) -> TurnAccepted:
-        """`steerChatTurn`: POST /atp/v3/chats/{chat_id}/steer"""
+        """`steerChatTurn`: POST /atp/v3/chats/{chat_id}/steer
+
+        Without a target it is for the orchestrator. Unless `steer` is announced it may do nothing.
+        """
         return self._call(
             TurnAccepted,
             "steerChatTurn",
@@ -85,7 +91,10 @@ class ChatsService(Service):
         reason: str | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> None:
-        """`resolveChatApproval`: POST /atp/v3/chats/{chat_id}/approval"""
+        """`resolveChatApproval`: POST /atp/v3/chats/{chat_id}/approval
+
+        Only where the capabilities announce `approval`: the original alpha answers 409.
+        """
         self._do(
             "resolveChatApproval",
             {"chat_id": chat_id, "approval_id": approval_id, "approve": approve, "reason": reason},

@@ -158,7 +158,8 @@ class ChatsService(sync_execution.ChatsService):
         deadline = deadline_of(timeout)
         runner = ToolRunner(self._driver, desk, max_concurrency, on_violation)
         if isinstance(stream, EventStream):
-            stream.bound(deadline, runner.wake)
+            before = stream.bound(deadline, runner.wake)
+            cancel = cancel or before
         return runner.run(stream, cancel)
 
     def settle_tool_call(

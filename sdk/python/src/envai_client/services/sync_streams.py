@@ -57,11 +57,12 @@ class EventStream:
         """Whether this connection's replay is over: its first ping has come."""
         return self._follower.cursor.live
 
-    def bound(self, deadline: float | None, cancel: CancelToken | None) -> None:
-        """Tighten the deadline and adopt a token, for a helper that takes over the reading."""
+    def bound(self, deadline: float | None, cancel: CancelToken) -> CancelToken | None:
+        """Tighten the deadline and obey `cancel`, for a helper that takes over the reading -> the token until now."""
         known = self._follower.deadline
         self._follower.deadline = min((d for d in (deadline, known) if d is not None), default=None)
-        self._cancel = cancel or self._cancel
+        before, self._cancel = self._cancel, cancel
+        return before
 
     def acknowledge(self) -> None:
         """The event in hand has been dealt with: `last_seq` includes it."""
