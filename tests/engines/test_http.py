@@ -298,3 +298,64 @@ def test_a_large_request_that_nobody_reads_is_given_up_at_once() -> None:
         assert left <= 1  # the deaf side's
 
     run(work())
+
+
+def raw(*pieces: bytes) -> Play:
+    """An answer written as it stands, status line and all."""
+    return Play(pieces, chunked=False, head=False)
+
+
+def test_an_interim_answer_is_not_the_answer() -> None:
+    @with_provider(raw(b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert (response.status, await response.read()) == (200, b"ok")
+
+
+def test_a_body_without_a_length_ends_where_the_connection_does() -> None:
+    @with_provider(Play((b"HTTP/1.1 200 OK\r\n\r\none", b"two", CUT), chunked=False, head=False))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        assert await (await send(http, provider.url)).read() == b"onetwo"
+
+
+@pytest.mark.parametrize(
+    "bytes_", [b"SMTP ready\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000, b"HTTP/9.9 abc\r\n\r\n"]
+)
+def test_what_is_not_http_is_one_failure(bytes_: bytes) -> None:
+    @with_provider(Play((bytes_, asyncio.Event()), chunked=False, head=False))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        with pytest.raises(GatewayError) as failure:
+            await send(http, provider.url)
+        assert failure.value.code is Code.UPSTREAM_FAILED
+
+
+def test_bytes_that_nobody_asked_for_are_never_taken_for_the_next_answer() -> None:
+    ok = b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\n"
+
+    @with_provider(raw(ok + b"1" + ok + b"X"), raw(ok + b"2"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        assert await (await send(http, provider.url)).read() == b"1"
+        assert await (await send(http, provider.url)).read() == b"2"
+
+
+@pytest.mark.parametrize("value", ["a\r\nX-Evil: 1", "a\nb", "a\rb", "a\0b"])
+def test_a_header_cannot_break_out_of_its_line(value: str) -> None:
+    @with_provider(answer(200, b""))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        deadline = asyncio.get_running_loop().time() + 5
+        with pytest.raises(GatewayError):
+            await http.open("POST", provider.url, {"X": value}, b"", deadline=deadline)
+        assert not provider.requests
+
+
+def test_a_reader_that_stops_reading_makes_the_provider_wait() -> None:
+    pieces = [b"x" * 65536] * 400  # 25 MiB, more than sockets hold
+
+    @with_provider(play(*pieces))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url, seconds=20)
+        first = await response.chunk()
+        await asyncio.sleep(0.3)  # long enough for all of it, were nobody made to wait
+        (connection,) = provider.connections
+        assert connection.transport.get_write_buffer_size() > 10 * 2**20
+        assert len(first) + len(await response.read(2**30)) == 65536 * 400

@@ -85,7 +85,7 @@ class Provider:
         self.arrived = asyncio.Condition()
         self.open = 0
         self._tasks: set[asyncio.Task[None]] = set()
-        self._connections: set[_Connection] = set()
+        self.connections: set[_Connection] = set()
 
     @property
     def url(self) -> str:
@@ -107,7 +107,7 @@ class Provider:
         self._server.close()
         for task in self._tasks:
             task.cancel()
-        for connection in list(self._connections):
+        for connection in list(self.connections):
             connection.transport.abort()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await self._server.wait_closed()
@@ -135,11 +135,11 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self.transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
         self.provider.open += 1
-        self.provider._connections.add(self)
+        self.provider.connections.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.provider.open -= 1
-        self.provider._connections.discard(self)
+        self.provider.connections.discard(self)
         self.lost.set()
         if self.current is not None and not self.current.ended.is_set():
             self.current.aborted = True

@@ -1,31 +1,32 @@
-"""The one way out to providers: open a request, read raw chunks, close. aiohttp is an implementation detail.
+"""The one way out to providers: open a request, read raw chunks, close.
 
-Nothing here retries an answer or reads a body's meaning; `upstream.py` does.
+Our own client, because this is the hot path: a general one costs more per request than all the rest of a call.
+It does just what engines need: HTTP/1.1 with kept connections and verified TLS; no proxy from the environment, no
+redirects, no cookies, no content codings. Nothing here reads a body's meaning; `upstream.py` does.
 """
 
 from __future__ import annotations
 
 import asyncio
-import io
+import ssl
 from collections.abc import Mapping
-from contextvars import ContextVar
-from typing import Any
-from weakref import WeakSet
+from typing import Final
 
-import aiohttp
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 
-MAX_BODY = 32 * 2**20
-# aiohttp warns about (and writes in one go) bodies above 1 MiB given as bytes.
-_LARGE_BODY = 2**20
+from .connection import Connection, Cut
+from .origins import Origin, connect, request_head, target
+
+MAX_BODY: Final = 32 * 2**20
+KEEP_SECONDS: Final = 30.0  # how long an unused connection is kept
 # How long the end of an answer that was already understood may take before its connection is given up.
-_TAIL_SECONDS = 1.0
+TAIL_SECONDS: Final = 1.0
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. `first_byte`: until the status line; `idle`: between two reads of a body."""
+    """Seconds. `first_byte`: until the status and headers; `idle`: between two reads of a body."""
 
     connect: float = 10.0
     first_byte: float = 600.0
@@ -33,12 +34,15 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HttpClient:
-    """A pool of connections, made on first use. No proxy from the environment, no redirects, no cookies."""
+    """A pool of connections, made on first use."""
 
     def __init__(self, timeouts: Timeouts | None = None) -> None:
         self.timeouts = timeouts or Timeouts()
-        self._session: aiohttp.ClientSession | None = None
-        self._ending: set[HttpResponse] = set()
+        self._kept: dict[Origin, list[Connection]] = {}
+        self._all: set[Connection] = set()
+        self._tls: ssl.SSLContext | None = None
+        self._sweep: asyncio.TimerHandle | None = None
+        self._emptied: asyncio.Future[None] | None = None
 
     async def open(
         self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None, *, deadline: float
@@ -48,87 +52,143 @@ class HttpClient:
         deadline: `loop.time()` for the whole exchange. Cancelling closes the connection at once.
         Raises GatewayError: UPSTREAM_FAILED (retryable when nothing was sent) or UPSTREAM_TIMEOUT.
         """
-        loop = asyncio.get_running_loop()
-        limit = min(deadline, loop.time() + self.timeouts.first_byte)
         try:
-            async with asyncio.timeout_at(limit):
-                response = await self._send(method, url, headers, body)
-        except (aiohttp.ClientError, TimeoutError, ValueError, OSError) as error:
-            raise _failure(error) from None
-        return HttpResponse(response, loop, self.timeouts.idle, deadline, self._ending)
+            origin, path = target(url)
+            head = request_head(method, origin, path, headers, body)
+        except ValueError:
+            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable")) from None
+        connection = self._take(origin)
+        if connection is not None:
+            response = HttpResponse(self, origin, connection, deadline)
+            # A kept connection that the other side had closed meanwhile says nothing about this request.
+            if await response.begin(head, body, forgive=True):
+                return response
+        response = HttpResponse(self, origin, await self._connect(origin, deadline), deadline)
+        await response.begin(head, body)
+        return response
 
     async def close(self) -> None:
         """Close every connection. Idempotent; a later `open` starts a new pool."""
-        for response in list(self._ending):
-            response.close()
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        if self._sweep is not None:
+            self._sweep.cancel()
+            self._sweep = None
+        self._kept.clear()
+        if self._all:
+            self._emptied = asyncio.get_running_loop().create_future()
+            for connection in tuple(self._all):
+                connection.abort()
+            await asyncio.wait([self._emptied], timeout=TAIL_SECONDS)
 
-    async def _send(
-        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> aiohttp.ClientResponse:
-        session = self._session or self._start()
+    def keep(self, origin: Origin, connection: Connection) -> None:
+        """Have a connection back, for the next request; one that cannot serve again is closed."""
+        if not connection.reusable:
+            connection.abort()
+            return
+        loop = asyncio.get_running_loop()
+        connection.idle_since = loop.time()
+        self._kept.setdefault(origin, []).append(connection)
+        if self._sweep is None:
+            self._sweep = loop.call_later(KEEP_SECONDS, self._drop_unused)
+
+    def _take(self, origin: Origin) -> Connection | None:
+        kept = self._kept.get(origin)
+        while kept:
+            connection = kept.pop()
+            if connection.open:
+                return connection
+        return None
+
+    async def _connect(self, origin: Origin, deadline: float) -> Connection:
+        loop = asyncio.get_running_loop()
+        if origin.tls and self._tls is None:
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
         try:
-            return await self._request(session, method, url, headers, body)
-        except BaseException:
-            # aiohttp closes, but a close first waits for the peer to take what is still unsent.
-            transport, _ = _connection.get()
-            if transport is not None:
-                transport.abort()
-            raise
-        finally:
-            _connection.set(_NONE)
+            async with asyncio.timeout_at(min(deadline, loop.time() + self.timeouts.connect)):
+                connection = await connect(origin, self._tls, self._gone)
+        except TimeoutError:
+            raise GatewayError(Code.UPSTREAM_TIMEOUT, retryable=True) from None
+        except ssl.SSLError:
+            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted")) from None
+        except OSError:
+            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True) from None
+        self._all.add(connection)
+        return connection
 
-    async def _request(
-        self, session: aiohttp.ClientSession, method: str, url: str, headers: Mapping[str, str], body: bytes | None
-    ) -> aiohttp.ClientResponse:
-        for last in (False, True):
-            data = io.BytesIO(body) if body is not None and len(body) > _LARGE_BODY else body
-            try:
-                return await session.request(method, url, headers=headers, data=data, allow_redirects=False)
-            except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
-                # A pooled connection that the other side had closed meanwhile says nothing about this request.
-                if last or not _stale(error):
-                    raise
-        raise AssertionError("unreachable")
+    def _gone(self, connection: Connection) -> None:
+        self._all.discard(connection)
+        if not self._all and self._emptied is not None and not self._emptied.done():
+            self._emptied.set_result(None)
 
-    def _start(self) -> aiohttp.ClientSession:
-        self._session = aiohttp.ClientSession(
-            connector=_Connector(limit=0, ttl_dns_cache=60, keepalive_timeout=30),
-            timeout=aiohttp.ClientTimeout(total=None, sock_connect=self.timeouts.connect),
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"Accept-Encoding": "identity", "User-Agent": "crocevia"},
-            trust_env=False,
-        )
-        return self._session
+    def _drop_unused(self) -> None:
+        loop = asyncio.get_running_loop()
+        oldest = loop.time() - KEEP_SECONDS
+        for origin, kept in tuple(self._kept.items()):
+            for connection in [one for one in kept if one.idle_since <= oldest or not one.open]:
+                kept.remove(connection)
+                connection.abort()
+            if not kept:
+                del self._kept[origin]
+        self._sweep = loop.call_later(KEEP_SECONDS, self._drop_unused) if self._kept else None
 
 
 class HttpResponse:
     """An answer under way: `status`, `header(name)`, then `chunk()` until it is empty, or `read()`."""
 
-    __slots__ = ("_deadline", "_ending", "_expired", "_idle", "_loop", "_response", "_timer", "_waiting", "status")
+    __slots__ = (
+        "_client",
+        "_connection",
+        "_deadline",
+        "_expired",
+        "_loop",
+        "_origin",
+        "_over",
+        "_patience",
+        "_since",
+        "_timer",
+        "status",
+    )
 
-    def __init__(
-        self,
-        response: aiohttp.ClientResponse,
-        loop: asyncio.AbstractEventLoop,
-        idle: float,
-        deadline: float,
-        ending: set[HttpResponse],
-    ) -> None:
-        self._response = response
-        self._loop = loop
-        self._idle = idle
+    def __init__(self, client: HttpClient, origin: Origin, connection: Connection, deadline: float) -> None:
+        self.status = 0
+        self._client = client
+        self._origin = origin
+        self._connection = connection
         self._deadline = deadline
-        self._ending = ending
-        self._expired = False
-        self._waiting: float | None = None
+        self._loop = asyncio.get_running_loop()
+        self._expired = self._over = False
+        self._patience = client.timeouts.first_byte
+        self._since: float | None = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
-        self.status: int = response.status
+        self._watch()
+
+    async def begin(self, head: bytes, body: bytes | None, *, forgive: bool = False) -> bool:
+        """Send, and wait for the status. False if `forgive` and the connection ended before any byte came.
+
+        Raises GatewayError, closed by then.
+        """
+        connection = self._connection
+        try:
+            connection.send(head, body)
+            self.status = await connection.head()
+        except Cut:
+            self.close()
+            if forgive and not connection.began and not self._expired:
+                return False
+            raise self._cut() from None
+        except BaseException:
+            self.close()
+            raise
+        self._since = None
+        self._patience = self._client.timeouts.idle
+        return True
 
     def header(self, name: str) -> str | None:
-        return self._response.headers.get(name)
+        wanted = name.lower().encode()
+        for key, value in self._connection.headers:
+            if key.lower() == wanted:
+                return value.decode("latin-1")
+        return None
 
     async def chunk(self) -> bytes:
         """Everything that has arrived, waiting for at least one byte; empty at the end.
@@ -136,18 +196,18 @@ class HttpResponse:
         Raises GatewayError, closed by then: UPSTREAM_TIMEOUT after `idle` seconds of silence or at the deadline,
         UPSTREAM_FAILED on a cut.
         """
-        now = self._waiting = self._loop.time()
-        if self._timer is None:
-            self._watch(now)
+        if self._over:
+            return b""
+        self._since = self._loop.time()
         try:
-            return await self._response.content.readany()
-        except (aiohttp.ClientError, OSError):
+            data = await self._connection.chunk()
+        except Cut:
             self.close()
-            if self._expired:
-                raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut")) from None
-        finally:
-            self._waiting = None
+            raise self._cut() from None
+        self._since = None
+        if not data:
+            self._give_back()
+        return data
 
     async def read(self, limit: int = MAX_BODY) -> bytes:
         """The whole body. Raises GatewayError as `chunk` does, and UPSTREAM_FAILED when it is longer than `limit`."""
@@ -162,77 +222,42 @@ class HttpResponse:
 
     def close(self) -> None:
         """Give the answer up: the connection is cut now, unless the answer has already ended. Idempotent."""
-        self._stop_watching()
-        connection = self._response.connection
-        transport = connection.transport if connection is not None else None
-        self._response.close()
-        if transport is not None:
-            # close() alone would first flush what is still unsent of a large request.
-            transport.abort()
+        if not self._over:
+            self._give_back()
 
     def finish(self) -> None:
         """Nothing more is wanted, but the end is near: let it come, so that the connection can serve again."""
+        if self._over:
+            return
+        if self._connection.complete:
+            self._give_back()
+            return
         self._stop_watching()
-        if self._response.connection is not None:
-            # aiohttp gives the connection back by itself when the end arrives.
-            self._ending.add(self)
-            self._timer = self._loop.call_later(_TAIL_SECONDS, self.close)
-            self._response.content.on_eof(self._stop_watching)
+        self._connection.skip(self._give_back)
+        self._timer = self._loop.call_later(TAIL_SECONDS, self.close)
 
-    def _watch(self, now: float) -> None:
-        """One timer for idle and deadline, re-armed only when it rings: one per chunk costs as much as the read."""
-        waiting = self._waiting if self._waiting is not None else now
-        limit = min(waiting + self._idle, self._deadline)
+    def _give_back(self) -> None:
+        self._over = True
+        self._stop_watching()
+        self._client.keep(self._origin, self._connection)
+
+    def _cut(self) -> GatewayError:
+        if self._expired:
+            return GatewayError(Code.UPSTREAM_TIMEOUT)
+        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut"))
+
+    def _watch(self) -> None:
+        """One timer for every limit, re-armed only when it rings: one per chunk costs as much as the read."""
+        now = self._loop.time()
+        since = now if self._since is None else self._since
+        limit = min(since + self._patience, self._deadline)
         if now < limit:
-            self._timer = self._loop.call_at(limit, self._ring)
+            self._timer = self._loop.call_at(limit, self._watch)
             return
         self._expired = True
-        self._response.close()
-
-    def _ring(self) -> None:
-        self._watch(self._loop.time())
+        self._connection.abort()
 
     def _stop_watching(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._ending.discard(self)
-
-
-# The connection that this task's request is on, and whether it had served before.
-_NONE: tuple[asyncio.Transport | None, bool] = (None, False)
-_connection: ContextVar[tuple[asyncio.Transport | None, bool]] = ContextVar("connection", default=_NONE)
-
-
-class _Connector(aiohttp.TCPConnector):
-    """Notes which connections have served before: only those can be stale."""
-
-    def __init__(self, **settings: Any) -> None:
-        super().__init__(**settings)
-        self._served: WeakSet[Any] = WeakSet()
-
-    async def connect(self, *args: Any, **kwargs: Any) -> Any:
-        connection = await super().connect(*args, **kwargs)
-        protocol = connection.protocol
-        _connection.set((connection.transport, protocol in self._served))
-        self._served.add(protocol)
-        return connection
-
-
-def _stale(error: Exception) -> bool:
-    _, served_before = _connection.get()
-    if isinstance(error, aiohttp.ClientConnectorError) or not served_before:
-        return False
-    # Of a cut inside the head, aiohttp hands over what it had parsed of it.
-    return not isinstance(error, aiohttp.ServerDisconnectedError) or isinstance(error.message, str)
-
-
-def _failure(error: Exception) -> GatewayError:
-    """What to tell of a request that got no status. Only what was surely not sent may be sent again."""
-    if isinstance(error, TimeoutError):
-        return GatewayError(Code.UPSTREAM_TIMEOUT, retryable=isinstance(error, aiohttp.ConnectionTimeoutError))
-    if isinstance(error, aiohttp.ClientSSLError):
-        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted"))
-    if isinstance(error, aiohttp.ClientConnectorError | aiohttp.InvalidURL):
-        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True)
-    return GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut"))

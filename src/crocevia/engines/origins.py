@@ -1,0 +1,79 @@
+"""Where a URL leads, how its request begins, and a new connection to it."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import Final, NamedTuple
+from urllib.parse import urlsplit
+
+from .connection import Connection
+
+_SECOND_FAMILY_SECONDS: Final = 0.25  # head start of the first address family (RFC 8305)
+
+
+class Origin(NamedTuple):
+    host: str
+    port: int
+    tls: bool
+
+    @property
+    def authority(self) -> str:
+        """For the `Host` header."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == (443 if self.tls else 80) else f"{host}:{self.port}"
+
+
+@lru_cache(maxsize=1024)
+def target(url: str) -> tuple[Origin, str]:
+    """The origin and the path with its query. Raises ValueError for anything but an http(s) URL with a host."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username is not None:
+        raise ValueError("not an http address")
+    tls = parts.scheme == "https"
+    host = parts.hostname
+    if not host.isascii():
+        host = host.encode("idna").decode("ascii")
+    path = parts.path or "/"
+    return Origin(host, parts.port or (443 if tls else 80), tls), f"{path}?{parts.query}" if parts.query else path
+
+
+def request_head(method: str, origin: Origin, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
+    """The request line and headers. Raises ValueError if a part of them would break out of its line."""
+    lines = [
+        f"{method} {path} HTTP/1.1",
+        f"Host: {origin.authority}",
+        "Accept-Encoding: identity",
+        "User-Agent: crocevia",
+        *[f"{name}: {value}" for name, value in headers.items()],
+    ]
+    if body is not None:
+        lines.append(f"Content-Length: {len(body)}")
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text or " " in path:
+        raise ValueError("a line break inside a header")
+    return (text + "\r\n\r\n").encode("latin-1")
+
+
+async def connect(origin: Origin, tls: ssl.SSLContext | None, gone: Callable[[Connection], None]) -> Connection:
+    """A new connection. Raises OSError (ssl.SSLError among them); cancelling leaves nothing open."""
+    import aiohappyeyeballs  # only a new connection needs it
+
+    loop = asyncio.get_running_loop()
+    found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
+    peer = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=_SECOND_FAMILY_SECONDS)
+    try:
+        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        _, connection = await loop.create_connection(
+            lambda: Connection(gone),
+            sock=peer,
+            ssl=tls if origin.tls else None,
+            server_hostname=origin.host if origin.tls else None,
+        )
+    except BaseException:
+        peer.close()
+        raise
+    return connection
