@@ -20,12 +20,16 @@ class TextPart(msgspec.Struct, frozen=True, kw_only=True, tag="text", tag_field=
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True, tag="file", tag_field="type"):
-    """A document or a photo whose bytes are here and whose type was sniffed from them, never taken on trust."""
+    """A document or a photo whose bytes are here and whose type was sniffed from them, never taken on trust.
+
+    cite: the answer should say which passages it rests on, where the engine can.
+    """
 
     kind: Literal["document", "image"]
     media_type: str
     data: bytes
     name: str
+    cite: bool = False
 
 
 Part: TypeAlias = TextPart | FilePart

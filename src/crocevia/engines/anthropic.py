@@ -232,7 +232,9 @@ def _part(part: Part) -> dict[str, Any] | None:
 def _file(part: FilePart) -> dict[str, Any]:
     if part.kind == "image" and part.media_type in _IMAGES:
         return {"type": "image", "source": _base64(part)}
-    named = {"title": part.name} if part.name else {}
+    named: dict[str, Any] = {"title": part.name} if part.name else {}
+    if part.cite:
+        named["citations"] = {"enabled": True}
     if part.media_type == "application/pdf":
         return {"type": "document", "source": _base64(part), **named}
     if part.kind == "document" and part.media_type.startswith("text/"):

@@ -10,11 +10,12 @@ from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from crocevia.core.calls import AnswerFormat, Engine, ModelRequest, Sampling, ToolChoice
+from crocevia.core.calls import Abilities, AnswerFormat, Engine, ModelRequest, Sampling, ToolChoice
 from crocevia.core.catalogue import ModelSpec, ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, Tool
+from crocevia.documents.intake import Taken
 from crocevia.policy.admission import Admission
 from crocevia.storage.records import OpenedCall, SettledCall
 
@@ -165,8 +166,13 @@ class Gateway:
         Raises GatewayError: INVALID_REQUEST, DOCUMENTS_NOT_ENABLED, IMAGES_NOT_ENABLED, UNSUPPORTED, UNAVAILABLE.
         """
         abilities = route.engine.abilities(route.request.model)
-        taken = await self._attachments.take(attachments, wants, abilities, max_pages=route.model.max_pages)
-        return msgspec.structs.replace(route, request=fill(route.request, taken))
+        return with_files(route, await self.take(route, attachments, wants, abilities))
+
+    async def take(
+        self, route: Route, attachments: tuple[Attachment, ...], wants: Wants, abilities: Abilities
+    ) -> tuple[Taken, ...]:
+        """Files as an engine of these abilities takes them. Raises like `attach`."""
+        return await self._attachments.take(attachments, wants, abilities, max_pages=route.model.max_pages)
 
     def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route | None = None) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
@@ -269,6 +275,11 @@ class Gateway:
                 engine=call.route.engine.name,
             )
         self._records.put(settled)
+
+
+def with_files(route: Route, taken: tuple[Taken, ...]) -> Route:
+    """The route with its placeholders replaced, in order."""
+    return msgspec.structs.replace(route, request=fill(route.request, taken))
 
 
 def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:

@@ -17,7 +17,7 @@ Role = Literal["user", "assistant"]
 _c: Final = conversation_messages.c
 _ADD: Final = insert(conversation_messages).values({column.name: bindparam(column.name) for column in _c})
 _one: Final = (_c.project == bindparam("of"), _c.name == bindparam("called"))
-_LAST: Final = select(_c.id, _c.role, _c.text).where(*_one).order_by(_c.id.desc()).limit(bindparam("most"))
+_LAST: Final = select(_c.id, _c.at, _c.role, _c.text).where(*_one).order_by(_c.id.desc()).limit(bindparam("most"))
 _DROP: Final = delete(conversation_messages).where(*_one)
 _DROP_ALL: Final = delete(conversation_messages).where(_c.project == bindparam("of"))
 _DROP_OLDER: Final = delete(conversation_messages).where(*_one, _c.id < bindparam("first"))
@@ -28,6 +28,7 @@ _last_word: Final = (
     .having(func.max(_c.at) <= bindparam("before"))
 )
 _EXPIRE: Final = delete(conversation_messages).where(_c.project == bindparam("of"), _c.name.in_(_last_word))
+_PROJECTS: Final = select(_c.project).distinct()
 _NAMES: Final = (
     select(_c.name, func.count().label("messages"), func.max(_c.at).label("last_at"))
     .where(_c.project == bindparam("of"))
@@ -44,7 +45,7 @@ def add_messages(tx: Transaction, project: str, name: str, texts: list[tuple[Rol
 
 
 def last_messages(tx: Transaction, project: str, name: str, most: int) -> list[Row]:
-    """The last messages as (id, role, text), oldest first."""
+    """The last messages as (id, at, role, text), oldest first."""
     return tx.all(_LAST, of=project, called=name, most=most)[::-1]
 
 
@@ -67,3 +68,8 @@ def expire(tx: Transaction, project: str, before: float) -> int:
 def names(tx: Transaction, project: str) -> list[Row]:
     """A project's conversations as (name, messages, last_at), the most recent first."""
     return tx.all(_NAMES, of=project)
+
+
+def projects(tx: Transaction) -> list[str]:
+    """Projects that have stored conversations."""
+    return [row.project for row in tx.all(_PROJECTS)]

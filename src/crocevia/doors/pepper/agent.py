@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final, NamedTuple
+from typing import Final
 
 from crocevia.asgi.answers import reply
 from crocevia.asgi.body import ClientGone, read_body
@@ -15,15 +15,10 @@ from crocevia.runtime.gateway import Call, Cut, Gateway
 
 from . import decode, encode, wire
 from .errors import expected, refuse
+from .head import read_head
 from .headers import Standing
 
 PING_SECONDS: Final = 15.0
-
-
-class _Head(NamedTuple):
-    key: bytes
-    project: str
-    length: int | None
 
 
 class AgentEndpoint:
@@ -53,11 +48,7 @@ class AgentEndpoint:
             watcher.cancel()
 
     async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Call:
-        if scope["method"] != "POST":
-            raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed="POST"))
-        head = _head(scope["headers"])
-        if not head.key:
-            raise GatewayError(Code.UNAUTHENTICATED)
+        head = read_head(scope, "POST")
         body = await read_body(receive, self._max_body, head.length)
         request = decode.read(body)
         project = standing.project = self._gateway.authenticate(head.project or request.project or "", head.key)
@@ -108,22 +99,3 @@ async def _watch(receive: Receive, call: Call) -> None:
 def _check_refusal(call: Call) -> None:
     if call.fold.stop is StopReason.REFUSAL:
         raise GatewayError(Code.REFUSED)
-
-
-def _head(headers: list[tuple[bytes, bytes]]) -> _Head:
-    key = project = length = b""
-    for name, value in headers:
-        if name == wire.KEY_HEADER:
-            key = value
-        elif name == wire.PROJECT_HEADER:
-            project = value
-        elif name == b"content-length":
-            length = value
-    return _Head(key.strip(), _text(project), int(length) if length.isdigit() else None)
-
-
-def _text(value: bytes) -> str:
-    try:
-        return value.decode().strip()
-    except UnicodeDecodeError:
-        return value.decode("latin-1").strip()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -22,6 +23,9 @@ from crocevia.core.messages import (
 from crocevia.runtime.gateway import Attachment, CallDraft, ProjectSpec, Wants, check_permission, placeholder
 
 from . import blocks, wire
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
 _BRACE: Final = ord("{")
@@ -47,20 +51,44 @@ def draft(request: wire.Request, project: ProjectSpec, bytes_in: int) -> Draft:
 
     Raises GatewayError: INVALID_REQUEST, and DOCUMENTS_NOT_ENABLED or IMAGES_NOT_ENABLED for attachments.
     """
-    if not request.messages:
-        raise _wrong("messages_empty", "messages")
     history = _History(wants(project))
     for index, message in enumerate(request.messages):
         history.add(index, message)
     history.close()
+    return _drafted(request, history, _tools(request.tools or []), bytes_in)
+
+
+def examine(request: wire.Request, project: ProjectSpec, bytes_in: int, problems: list[GatewayError]) -> Draft:
+    """Like `draft`, but every error is put into `problems`, and what is wrong is left out."""
+    history = _History(wants(project))
+    for index, message in enumerate(request.messages):
+        if not isinstance(message, wire.ToolResult):
+            _attempt(problems, history.settle)
+        _attempt(problems, history.add, index, message)
+    _attempt(problems, history.settle)
+    _attempt(problems, history.close)
+    seen: set[str] = set()
+    tools = [_attempt(problems, _tool, index, tool, seen) for index, tool in enumerate(request.tools or ())]
+    return _drafted(request, history, tuple(tool for tool in tools if tool is not None), bytes_in)
+
+
+def _attempt(problems: list[GatewayError], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    try:
+        return work(*args, **kwargs)
+    except GatewayError as error:
+        problems.append(error)
+        return None
+
+
+def _drafted(request: wire.Request, history: _History, tools: tuple[Tool, ...], bytes_in: int) -> Draft:
     session = request.session_id
     call = CallDraft(
         door="pepper",
         encode=wire.ENCODE,
         messages=tuple(history.messages),
         system=request.system or None,
-        tools=_tools(request.tools or []),
-        max_tokens=_clamp(request.max_tokens),
+        tools=tools,
+        max_tokens=clamp(request.max_tokens),
         stream=bool(request.stream),
         session=session[:_SESSION_LENGTH] if session else None,
         bytes_in=bytes_in,
@@ -81,7 +109,8 @@ def attachment(block: wire.Documento, param: str) -> Attachment:
     return Attachment(param=param, data=block.dati, url=block.url, media_type=block.tipo_file, name=block.nome)
 
 
-def _clamp(wanted: int | None) -> int:
+def clamp(wanted: int | None) -> int:
+    """The specification's bounds of `max_tokens`."""
     if wanted is None:
         return wire.DEFAULT_MAX_TOKENS
     return min(max(wanted, wire.MIN_MAX_TOKENS), wire.MAX_MAX_TOKENS)
@@ -144,6 +173,13 @@ class _History:
         else:
             self._assistant(index, message)
 
+    def settle(self) -> None:
+        """Give up what the open round still waits for, after naming it."""
+        try:
+            self._pending.close()
+        finally:
+            self._pending.waiting.clear()
+
     def close(self) -> None:
         self._pending.close()
         if not self.messages:
@@ -202,16 +238,18 @@ def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
 
 
 def _tools(offered: list[wire.OfferedTool]) -> tuple[Tool, ...]:
-    tools: dict[str, Tool] = {}
-    for index, tool in enumerate(offered):
-        if not tool.name:
-            raise _wrong("tool_unnamed", f"tools[{index}].name", index=index)
-        if tool.name in tools:
-            raise _wrong("tool_repeated", f"tools[{index}].name", index=index, name=tool.name[:_ID_LENGTH])
-        tools[tool.name] = Tool(
-            name=tool.name, description=tool.description or "", parameters=_parameters(index, tool.parameters)
-        )
-    return tuple(tools.values())
+    seen: set[str] = set()
+    return tuple(_tool(index, tool, seen) for index, tool in enumerate(offered))
+
+
+def _tool(index: int, tool: wire.OfferedTool, seen: set[str]) -> Tool:
+    """`seen`: the names so far."""
+    if not tool.name:
+        raise _wrong("tool_unnamed", f"tools[{index}].name", index=index)
+    if tool.name in seen:
+        raise _wrong("tool_repeated", f"tools[{index}].name", index=index, name=tool.name[:_ID_LENGTH])
+    seen.add(tool.name)
+    return Tool(name=tool.name, description=tool.description or "", parameters=_parameters(index, tool.parameters))
 
 
 class _Schema(msgspec.Struct):

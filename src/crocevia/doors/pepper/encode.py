@@ -45,7 +45,7 @@ def done(answer: Answer, model: ModelSpec) -> bytes:
         json.encode(
             wire.Ending(
                 stop_reason=_stop_reason(answer),
-                usage=_usage(answer.usage),
+                usage=usage(answer.usage),
                 versione=model.name,
                 novita=model.novelty,
                 blocchi=_blocks(answer),
@@ -67,7 +67,7 @@ def whole(answer: Answer, model: ModelSpec) -> bytes:
             stop_reason=_stop_reason(answer),
             content=answer.text or None,
             tool_calls=[_asked(call) for call in answer.tool_calls],
-            usage=_usage(answer.usage),
+            usage=usage(answer.usage),
             versione=model.name,
             novita=model.novelty,
             blocchi=_blocks(answer),
@@ -103,8 +103,9 @@ def _cut_short(answer: Answer) -> bool | UnsetType:
     return True if answer.stop is StopReason.MAX_TOKENS else UNSET
 
 
-def _usage(usage: Usage) -> wire.Usage:
-    return wire.Usage(usage.input_tokens, usage.output_tokens, usage.cache_read_tokens, usage.cache_write_tokens)
+def usage(found: Usage) -> wire.Usage:
+    """The four figures."""
+    return wire.Usage(found.input_tokens, found.output_tokens, found.cache_read_tokens, found.cache_write_tokens)
 
 
 def _blocks(answer: Answer) -> list[Raw]:

@@ -1,0 +1,42 @@
+"""The headers of a request that say who asks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from crocevia.asgi.types import Scope
+from crocevia.core.errors import Code, GatewayError, say
+
+from . import wire
+
+
+class Head(NamedTuple):
+    """key: never empty. project: as the header names it, or empty. length: the declared size of the body."""
+
+    key: bytes
+    project: str
+    length: int | None
+
+
+def read_head(scope: Scope, *methods: str) -> Head:
+    """Raises GatewayError: METHOD_NOT_ALLOWED unless the method is one of `methods`, UNAUTHENTICATED without a key."""
+    if scope["method"] not in methods:
+        raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=", ".join(methods)))
+    key = project = length = b""
+    for name, value in scope["headers"]:
+        if name == wire.KEY_HEADER:
+            key = value
+        elif name == wire.PROJECT_HEADER:
+            project = value
+        elif name == b"content-length":
+            length = value
+    if not key.strip():
+        raise GatewayError(Code.UNAUTHENTICATED)
+    return Head(key.strip(), _text(project), int(length) if length.isdigit() else None)
+
+
+def _text(value: bytes) -> str:
+    try:
+        return value.decode().strip()
+    except UnicodeDecodeError:
+        return value.decode("latin-1").strip()
