@@ -15,23 +15,28 @@ from crocevia.core.catalogue import ModelSpec, ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, Tool
+from crocevia.documents.intake import PEPPER as PEPPER_FILES
 from crocevia.documents.intake import Taken
 from crocevia.policy.admission import Admission
+from crocevia.policy.prices import ceiling, usd
 from crocevia.storage.records import OpenedCall, SettledCall
 
 from .attachments import Attachment, Attachments, Wants, check_permission, fill, placeholder
 from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
 from .prefix import Fingerprints
 from .reasoning import Question, Route, Router, proof
-from .spend import Remaining, Spend
+from .spend import Remaining, Spend, prompt_tokens
 
 __all__ = [
+    "PEPPER_FILES",
     "Attachment",
     "Call",
     "CallDraft",
     "CallLimits",
     "Cut",
+    "Estimate",
     "Gateway",
+    "Profile",
     "ProjectSpec",
     "Route",
     "Wants",
@@ -99,6 +104,26 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     going_on: bool = False
 
 
+class Profile(msgspec.Struct, frozen=True):
+    """The model that a project has, and what its engine does with it."""
+
+    model: ModelSpec
+    abilities: Abilities
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A call's money before it is made, in USD. most_usd None: nobody knows the price. Budgets None: there is none.
+
+    refusal: what admission would say of the money now.
+    """
+
+    prompt_tokens: int
+    most_usd: float | None = None
+    budget_usd: float | None = None
+    budget_left_usd: float | None = None
+    refusal: GatewayError | None = None
+
+
 class Gateway:
     """Admits calls. One per server; belongs to one event loop."""
 
@@ -149,12 +174,36 @@ class Gateway:
             tenant = self._users[user_id, model] = ProjectSpec(name=f"user:{user_id}", model=model)
         return self.open_call(tenant, msgspec.structs.replace(draft, user_id=user_id))
 
-    def route(self, project: ProjectSpec, draft: CallDraft) -> Route:
-        """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: see `Router.route`."""
-        models = self._catalogue.current.models
-        model = models.get(project.model)
+    def profile(self, project: ProjectSpec) -> Profile:
+        """What the project's model can do. Raises GatewayError(UNAVAILABLE)."""
+        model = self._model(project)
+        return Profile(model, self._engines(model.engine).abilities(model.upstream))
+
+    def estimate(self, project: ProjectSpec, route: Route) -> Estimate:
+        """What a call would cost at most, and whether the budget has room for it now. Nothing stays set aside."""
+        rates, left, refusal = self.spend.rates(route.model), self.remaining(project), None
+        prompt = prompt_tokens(route.request, route.model)
+        try:
+            self.spend.reserve(project, route.model, route.request, self._clock()).release()
+        except GatewayError as error:
+            refusal = error
+        return Estimate(
+            prompt_tokens=prompt,
+            most_usd=None if rates is None else usd(ceiling(prompt, route.request.max_tokens, rates)),
+            budget_usd=None if left.budget is None else usd(left.budget),
+            budget_left_usd=None if left.budget_left is None else usd(left.budget_left),
+            refusal=refusal,
+        )
+
+    def _model(self, project: ProjectSpec) -> ModelSpec:
+        model = self._catalogue.current.models.get(project.model)
         if model is None:
             raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=project.model))
+        return model
+
+    def route(self, project: ProjectSpec, draft: CallDraft) -> Route:
+        """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: see `Router.route`."""
+        models, model = self._catalogue.current.models, self._model(project)
         question = Question(
             model=model, request=compose(model, draft), max_tokens=draft.max_tokens, spoiled=draft.spoiled
         )

@@ -1,7 +1,9 @@
-"""Pepper Agent API v1: the brain, not the hands. Its Italian words live in `wire.py` and `errors.py` only."""
+"""Pepper Agent API v1: the brain, not the hands. Its Italian words live in `wire*.py` and `errors.py` only."""
 
 from .agent import AgentEndpoint
+from .capabilities import CapabilitiesEndpoint
 from .errors import refuse
 from .kit import KitEndpoint
+from .verify import VerifyEndpoint
 
-__all__ = ["AgentEndpoint", "KitEndpoint", "refuse"]
+__all__ = ["AgentEndpoint", "CapabilitiesEndpoint", "KitEndpoint", "VerifyEndpoint", "refuse"]

@@ -1,0 +1,91 @@
+"""`GET /capacita.php`: what the project's model can do, what the project may send, and its limits."""
+
+from __future__ import annotations
+
+from crocevia.asgi.answers import reply
+from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.core import json
+from crocevia.runtime.gateway import PEPPER_FILES, Gateway, Profile, ProjectSpec
+
+from . import wire
+from . import wire_reports as reports
+from .errors import expected, refuse
+from .head import read_head
+
+_MB = 1024 * 1024
+
+
+class CapabilitiesEndpoint:
+    """For projects of every mode. max_body: bytes."""
+
+    def __init__(self, gateway: Gateway, *, max_body: int = wire.MAX_BODY) -> None:
+        self._gateway = gateway
+        self._max_body = max_body
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            head = read_head(scope, "GET", "HEAD")
+            project = self._gateway.authenticate(head.project, head.key)
+            profile = self._gateway.profile(project)
+        except Exception as error:
+            await refuse(send, expected(error))
+            return
+        body = json.encode(describe(project, profile, self._max_body))
+        if scope["method"] == "HEAD":
+            body = b""
+        await reply(send, 200, body, [])
+
+
+def describe(project: ProjectSpec, profile: Profile, max_body: int) -> reports.Capabilities:
+    """Everything that an app may want to know before it calls."""
+    model = profile.model
+    return reports.Capabilities(
+        progetto=project.name,
+        modalita="agente" if project.mode == "agent" else "standard",
+        pepper=reports.Pepper(
+            versione=model.name,
+            novita=model.novelty,
+            voce_nelle_app=model.voice_in_apps,
+            ragionamento=reports.REASONING[model.reasoning],
+            riserva=model.reserve,
+            contesto=model.context_window,
+            max_tokens=reports.MaxTokens(
+                predefinito=wire.DEFAULT_MAX_TOKENS, minimo=wire.MIN_MAX_TOKENS, massimo=wire.MAX_MAX_TOKENS
+            ),
+            streaming=True,
+            attrezzi=True,
+            blocchi=True,
+            documenti=_documents(project, profile),
+            immagini=_images(project, profile),
+            citazioni=False,
+            ricerca_web=project.permissions.web_search,
+        ),
+        limiti=reports.Limits(
+            richieste_ora=project.hourly_limit,
+            spesa_giorno_usd=project.daily_budget_usd,
+            contemporanee=project.max_concurrency,
+            corpo_megabyte=max_body // _MB,
+        ),
+    )
+
+
+def _documents(project: ProjectSpec, profile: Profile) -> reports.Documents:
+    return reports.Documents(
+        abilitati=project.permissions.documents,
+        accettati=True,
+        massimo=PEPPER_FILES.max_count,
+        megabyte=PEPPER_FILES.document_bytes // _MB,
+        tipi=sorted(PEPPER_FILES.document_types),
+        pagine=min(profile.model.max_pages, PEPPER_FILES.max_pages),
+        interi=profile.abilities.documents,
+    )
+
+
+def _images(project: ProjectSpec, profile: Profile) -> reports.Files:
+    return reports.Files(
+        abilitati=project.permissions.images,
+        accettati=profile.abilities.images,
+        massimo=PEPPER_FILES.max_count,
+        megabyte=PEPPER_FILES.image_bytes // _MB,
+        tipi=sorted(PEPPER_FILES.image_types),
+    )
