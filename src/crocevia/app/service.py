@@ -11,7 +11,7 @@ import msgspec
 
 from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
-from crocevia.doors.pepper import AgentEndpoint, KitEndpoint
+from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
 from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
@@ -94,7 +94,13 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
         atp = AtpDoor(open_control(database, home, catalogue))
+        capabilities = CapabilitiesEndpoint(gateway, max_body=settings.server.max_body_bytes)
+        verify = VerifyEndpoint(gateway, max_body=settings.server.max_body_bytes)
         routes: dict[str, Application] = {
+            "/agent/verifica": verify,
+            "/agent/verifica.php": verify,
+            "/capacita": capabilities,
+            "/capacita.php": capabilities,
             "/agent": agent,
             "/agent.php": agent,
             "/api/v1/": atp,
