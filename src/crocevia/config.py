@@ -68,6 +68,18 @@ class Turns(_Settings, frozen=True, kw_only=True):
     on_restart: Literal["resume", "fail"] = "resume"
 
 
+class Search(_Settings, frozen=True, kw_only=True):
+    """The classic API's web search: a backend with SearXNG's interface. Without `url` there is no search.
+
+    results: how many the model is given. language: of the results, as the backend names it.
+    """
+
+    url: str | None = None
+    results: int = 5
+    timeout_seconds: float = 10
+    language: str = "auto"
+
+
 class TrustedProxy(_Gateway, frozen=True, kw_only=True):
     user_header: str | None = None
     required_headers: tuple[str, ...] = ()
@@ -172,6 +184,7 @@ class Settings(_Settings, frozen=True, kw_only=True):
     log: Log = Log()
     calls: Calls = Calls()
     turns: Turns = Turns()
+    search: Search = Search()
     gateway: Gateway = Gateway()
     origins: dict[str, Origin] = {}
 
@@ -351,11 +364,21 @@ def _check(settings: Settings, problems: list[Problem]) -> None:
         table, _, name = path.partition(".")
         if not 0 < getattr(getattr(settings, table), name) < 1e12:
             problems.append(Problem(path, say("number_positive")))
+    _check_search(settings.search, problems)
     for name in ("token", "password"):
         secret = getattr(settings.gateway.auth, name)
         if secret is not None and (not secret.strip() or secret.strip().lower() in _WEAK):
             problems.append(Problem(f"gateway.auth.{name}", say("secret_weak")))
     _check_mode(settings.gateway.auth, problems)
+
+
+def _check_search(search: Search, problems: list[Problem]) -> None:
+    if search.url is not None and not search.url.startswith(("http://", "https://")):
+        problems.append(Problem("search.url", say("cli_bad_url")))
+    if not 1 <= search.results <= 20:
+        problems.append(Problem("search.results", say("number_between", least=1, most=20)))
+    if not 0 < search.timeout_seconds < 1e6:
+        problems.append(Problem("search.timeout_seconds", say("number_positive")))
 
 
 def _check_mode(auth: Auth, problems: list[Problem]) -> None:

@@ -24,6 +24,7 @@ from crocevia.storage import migrate, pieces, records
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
 
+from .classic import open_classic
 from .engines import EnginePool
 from .money import open_money
 from .site import Application, Receive, Scope, Send, dispatch, health
@@ -90,6 +91,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await _remember(database, gateway, log)
         await money.start()
         engines.warm()
+        classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway))
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
@@ -103,6 +105,8 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/capacita.php": capabilities,
             "/agent": agent,
             "/agent.php": agent,
+            "/api": classic,
+            "/api.php": classic,
             "/api/v1/": atp,
             "/.well-known/jwks.json": atp,
             "/kit.php": KitEndpoint(lambda name: _model_name(catalogue, name)),

@@ -2,8 +2,9 @@
 
 from .agent import AgentEndpoint
 from .capabilities import CapabilitiesEndpoint
+from .classic import ClassicEndpoint
 from .errors import refuse
 from .kit import KitEndpoint
 from .verify import VerifyEndpoint
 
-__all__ = ["AgentEndpoint", "CapabilitiesEndpoint", "KitEndpoint", "VerifyEndpoint", "refuse"]
+__all__ = ["AgentEndpoint", "CapabilitiesEndpoint", "ClassicEndpoint", "KitEndpoint", "VerifyEndpoint", "refuse"]

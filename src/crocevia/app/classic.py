@@ -1,0 +1,59 @@
+"""The classic API in a serving process: its memory, and the search backend where one is configured."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+from crocevia.config import Search, Settings
+from crocevia.core.errors import Code, GatewayError
+from crocevia.doors.pepper import ClassicEndpoint
+from crocevia.engines.http import HttpClient
+from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.classic import Classic
+from crocevia.runtime.conversations import Conversations
+from crocevia.runtime.gateway import Gateway
+from crocevia.runtime.websearch import Get, WebSearch
+from crocevia.storage.database import Database
+
+_MOST_BYTES: Final = 2 * 1024 * 1024
+
+
+@asynccontextmanager
+async def open_classic(
+    settings: Settings, database: Database, catalogue: CatalogueHolder, gateway: Gateway
+) -> AsyncIterator[ClassicEndpoint]:
+    """The endpoint, with everything behind it."""
+    http = HttpClient()
+    conversations = Conversations(database, lambda: catalogue.current.projects)
+    search = _search(settings.search, http)
+    classic = Classic(gateway, lambda: catalogue.current.recipes, conversations, search)
+    conversations.start()
+    try:
+        yield ClassicEndpoint(classic, max_body=settings.server.max_body_bytes)
+    finally:
+        await conversations.close()
+        await http.close()
+
+
+def _search(settings: Search, http: HttpClient) -> WebSearch | None:
+    if settings.url is None:
+        return None
+    get = _getter(http, settings.timeout_seconds)
+    return WebSearch(settings.url, get, results=settings.results, language=settings.language)
+
+
+def _getter(http: HttpClient, seconds: float) -> Get:
+    async def get(url: str) -> bytes:
+        deadline = asyncio.get_running_loop().time() + seconds
+        answer = await http.open("GET", url, {"Accept": "application/json"}, deadline=deadline)
+        try:
+            if answer.status != 200:
+                raise GatewayError(Code.UPSTREAM_FAILED)
+            return await answer.read(_MOST_BYTES)
+        finally:
+            answer.close()
+
+    return get
