@@ -29,6 +29,7 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True):
 
 _OWNED: Final = chats.c.user_id == bindparam("owner")
 _FIND: Final = select(chats).where(chats.c.id == bindparam("which"), _OWNED)
+_ANY: Final = select(chats).where(chats.c.id == bindparam("which"))
 _PAGE: Final = (
     select(chats)
     .where(chats.c.workspace_id == bindparam("within"), chats.c.id < bindparam("before"), _OWNED)
@@ -62,6 +63,12 @@ def add(tx: Transaction, user_id: str, workspace_id: str, team_id: str, now: flo
 def find(tx: Transaction, user_id: str, chat_id: str) -> Chat | None:
     """The user's chat of this id, in whichever workspace."""
     row = tx.first(_FIND, owner=user_id, which=chat_id)
+    return None if row is None else _value(row)
+
+
+def find_any(tx: Transaction, chat_id: str) -> Chat | None:
+    """The chat of this id, whoever owns it."""
+    row = tx.first(_ANY, which=chat_id)
     return None if row is None else _value(row)
 
 
