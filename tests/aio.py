@@ -6,6 +6,13 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+try:
+    import uvloop
+
+    _loop = uvloop.new_event_loop  # what the server runs on
+except ImportError:  # no uvloop for this platform: the server does without it too
+    _loop = asyncio.new_event_loop
+
 T = TypeVar("T")
 
 
@@ -16,4 +23,5 @@ def run(work: Coroutine[Any, Any, T], timeout: float = 10) -> T:
         async with asyncio.timeout(timeout):
             return await work
 
-    return asyncio.run(bounded())
+    with asyncio.Runner(loop_factory=_loop) as runner:
+        return runner.run(bounded())
