@@ -27,7 +27,9 @@ from crocevia.storage.home import Home, serving
 from .classic import open_classic
 from .engines import EnginePool
 from .money import open_money
-from .site import Application, Receive, Scope, Send, dispatch, health
+from .panel import open_panel
+from .responses import PATHS, is_enabled, open_responses
+from .site import SOCKETS, Application, Receive, Scope, Send, dispatch, health
 
 HOUR: Final = 3600
 
@@ -95,7 +97,8 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
-        atp = AtpDoor(open_control(database, home, catalogue))
+        control = open_control(database, home, catalogue)
+        atp = AtpDoor(control)
         capabilities = CapabilitiesEndpoint(gateway, max_body=settings.server.max_body_bytes)
         verify = VerifyEndpoint(gateway, max_body=settings.server.max_body_bytes)
         routes: dict[str, Application] = {
@@ -112,6 +115,10 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/kit.php": KitEndpoint(lambda name: _model_name(catalogue, name)),
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
+        if is_enabled(settings):
+            door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get, queue))
+            routes |= dict.fromkeys(PATHS, door) | {SOCKETS + PATHS[0]: door}
+        routes["/panel"] = routes["/panel/"] = open_panel(settings, control, gateway, engines.get, routes, log)
         yield Service(home, database, catalogue, engines, gateway, routes)
     finally:
         await catalogue.close()

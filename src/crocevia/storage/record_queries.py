@@ -18,7 +18,7 @@ Grouping = Literal["project", "model", "engine", "encode", "outcome", "door"]
 GROUPINGS: Final[tuple[Grouping, ...]] = ("project", "model", "engine", "encode", "outcome", "door")
 
 _c: Final = call_records.c
-_FAILED: Final = case((and_(_c.outcome.is_not(None), _c.outcome.not_in(("ok", "cancelled"))), 1), else_=0)
+_FAILED: Final = case((and_(_c.outcome != "ok", _c.outcome != "cancelled"), 1), else_=0)
 _UNPRICED: Final = case((and_(_c.settled_at.is_not(None), _c.cost_usd.is_(None), _c.outcome == "ok"), 1), else_=0)
 
 

@@ -11,9 +11,7 @@ from crocevia.storage import record_queries, records
 from crocevia.storage.database import Transaction
 from crocevia.storage.record_queries import CallFilter
 
-__all__ = ["CallFilter", "CallPage", "CallRow", "call", "calls", "without_blocks"]
-
-_NOTE = "blocks_missing"
+__all__ = ["CallFilter", "CallPage", "CallRow", "call", "calls"]
 
 
 class CallRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,11 +69,6 @@ def call(tx: Transaction, call_id: str) -> CallRow | None:
     """One record."""
     row = records.find_call(tx, call_id)
     return None if row is None else _row(row)
-
-
-def without_blocks(tx: Transaction, project: str, most: int = 50) -> bool:
-    """Whether one of the project's latest calls came back into an open tool round without its blocks."""
-    return any(_NOTE in row.notes for row in calls(tx, CallFilter(project=project), most=most).rows)
 
 
 def _cursor(text: str | None) -> tuple[float, str] | None:

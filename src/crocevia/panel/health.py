@@ -1,0 +1,73 @@
+"""Whether engines can be reached: asked in the background, remembered for a while."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable
+from typing import Final, Literal
+
+import msgspec
+
+from crocevia.core.errors import GatewayError, Message, say
+from crocevia.runtime.gateway import EngineSource
+
+FRESH_SECONDS: Final = 60.0
+PATIENCE_SECONDS: Final = 20.0
+
+
+class Health(msgspec.Struct, frozen=True, kw_only=True):
+    """checked_at: Unix seconds. message: why not."""
+
+    state: Literal["ok", "failed", "checking"]
+    checked_at: float | None = None
+    message: Message | None = None
+
+
+CHECKING: Final = Health(state="checking")
+
+
+class HealthBoard:
+    """One probe per engine at a time, at most one a minute unless asked."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Health] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+
+    async def look(self, names: Iterable[str], source: EngineSource, *, patience: float = 1.5) -> dict[str, Health]:
+        """What is known of these engines; stale ones are probed, and waited for as long as `patience` seconds."""
+        names = list(names)
+        now = time.time()
+        for name in names:
+            known = self._known.get(name)
+            if known is None or now - (known.checked_at or 0) > FRESH_SECONDS:
+                self.probe(name, source)
+        running = [self._tasks[name] for name in names if name in self._tasks]
+        if running:
+            await asyncio.wait(running, timeout=patience)
+        return {name: CHECKING if name in self._tasks else self._known.get(name, CHECKING) for name in names}
+
+    def probe(self, name: str, source: EngineSource) -> None:
+        """Start asking."""
+        if name not in self._tasks:
+            task = asyncio.ensure_future(self._probe(name, source))
+            self._tasks[name] = task
+            task.add_done_callback(lambda _: self._tasks.pop(name, None))
+
+    def forget(self, name: str) -> None:
+        """Its declaration changed: what was known says nothing any more."""
+        self._known.pop(name, None)
+
+    async def _probe(self, name: str, source: EngineSource) -> None:
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await source(name).probe()
+            message = None
+        except GatewayError as error:
+            message = error.message
+        except TimeoutError:
+            message = say("upstream_timeout")
+        except Exception:  # an engine that breaks its promise is unusable, whatever it raised
+            message = say("engine_unusable", engine=name)
+        state: Literal["ok", "failed"] = "ok" if message is None else "failed"
+        self._known[name] = Health(state=state, checked_at=time.time(), message=message)

@@ -1,0 +1,129 @@
+"""How to call this server: each of its doors, with code that carries its address, and the chat kit's switches."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Final, NamedTuple
+
+import msgspec
+
+from crocevia.kit import SWITCHES
+from crocevia.panel import samples, words
+from crocevia.panel.samples import API_KEY, OPERATOR_TOKEN, PROJECT_KEY, Sample
+from crocevia.panel.web import Answer, Ask, Page, Shown
+
+_QUESTION: Final = '{"model": "openclaw", "input": "Ciao! Chi sei?"}'
+_CHAT: Final = '{"model": "openclaw", "messages": [{"role": "user", "content": "Ciao! Chi sei?"}]}'
+_RECIPE: Final = '{"project": "PROJECT", "encode": "riassunto", "testo": "Un testo lungo."}'
+
+
+class Address(msgspec.Struct, frozen=True, kw_only=True):
+    """One thing to call. key: of what is said about it."""
+
+    key: str
+    method: str
+    path: str
+    secret: str | None
+    samples: list[Sample]
+
+
+class Switch(msgspec.Struct, frozen=True, kw_only=True):
+    name: str
+    default: bool
+    text: str
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """origin: this server as its callers write it. project: the one that the code uses."""
+
+    origin: str
+    project: str
+    projects: tuple[str, ...]
+    addresses: list[Address]
+    switches: list[Switch]
+
+
+class _Known(NamedTuple):
+    """An address, and the code for it, from the origin and a project's name."""
+
+    key: str
+    method: str
+    path: str
+    secret: str | None
+    made: Callable[[str, str], list[Sample]]
+
+
+def _bearer(path: str, body: str) -> Callable[[str, str], list[Sample]]:
+    return lambda origin, project: samples.post(origin, path, body, {"Authorization": OPERATOR_TOKEN}, {})
+
+
+KNOWN: Final = (
+    _Known("agent", "POST", "/agent", PROJECT_KEY, samples.agent_call),
+    _Known(
+        "standard",
+        "POST",
+        "/api.php",
+        PROJECT_KEY,
+        lambda origin, project: samples.post(
+            origin, "/api.php", _RECIPE.replace("PROJECT", project), {"X-Pepper-Key": PROJECT_KEY}, {}
+        ),
+    ),
+    _Known(
+        "abilities",
+        "GET",
+        "/capacita.php",
+        PROJECT_KEY,
+        lambda origin, project: samples.get(origin, f"/capacita.php?project={project}", {"X-Pepper-Key": PROJECT_KEY}),
+    ),
+    _Known("kit", "GET", "/kit.php", None, samples.kit_page),
+    _Known("responses", "POST", "/v1/responses", OPERATOR_TOKEN, _bearer("/v1/responses", _QUESTION)),
+    _Known("chat", "POST", "/v1/chat/completions", OPERATOR_TOKEN, _bearer("/v1/chat/completions", _CHAT)),
+    _Known(
+        "models",
+        "GET",
+        "/v1/models",
+        OPERATOR_TOKEN,
+        lambda origin, project: samples.get(origin, "/v1/models", {"Authorization": OPERATOR_TOKEN}),
+    ),
+    _Known(
+        "teams",
+        "GET",
+        "/api/v1/teams",
+        API_KEY,
+        lambda origin, project: samples.get(origin, "/api/v1/teams", {"Authorization": API_KEY}),
+    ),
+)
+
+
+async def show(ask: Ask) -> Answer:
+    projects = tuple(ask.services.catalogue.current.projects)
+    project = next((name for name in projects if name == ask.query.get("project")), next(iter(projects), "default"))
+    addresses = [
+        Address(
+            key=known.key,
+            method=known.method,
+            path=known.path,
+            secret=known.secret,
+            samples=known.made(ask.origin, project),
+        )
+        for known in KNOWN
+        if _answers(known.path, ask.services.paths)
+    ]
+    context = Context(
+        origin=ask.origin,
+        project=project,
+        projects=projects,
+        addresses=addresses,
+        switches=[
+            Switch(name=switch.name, default=switch.default, text=switch.it if ask.language == "it" else switch.en)
+            for switch in SWITCHES
+        ],
+    )
+    return Shown(template="api", context=context, title=words.say(ask.language, "api.title"), nav="playground")
+
+
+def _answers(path: str, paths: Collection[str]) -> bool:
+    return path in paths or any(path.startswith(prefix) for prefix in paths if prefix.endswith("/"))
+
+
+PAGES: Final = (Page(path="/panel/api", get=show),)

@@ -1,0 +1,77 @@
+"""The monitor: calls as they come, filtered by the address; and one call in full."""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError
+from crocevia.panel import words
+from crocevia.panel.web import Answer, Ask, Crumb, Page, Shown
+from crocevia.runtime.control.calls import CallFilter, CallPage, CallRow, call, calls
+
+_TEXTS: Final = ("project", "encode", "model", "engine", "door", "session", "outcome")
+PER_PAGE: Final = 50
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """filters: as they stand in the address. mark: another one whenever something changed."""
+
+    calls: CallPage
+    filters: dict[str, str]
+    projects: tuple[str, ...]
+    encodes: tuple[str, ...]
+    running: int
+    first_page: bool
+    mark: str
+
+
+class One(msgspec.Struct, frozen=True, kw_only=True):
+    call: CallRow
+
+
+async def show(ask: Ask) -> Answer:
+    filters = {name: ask.query[name].strip() for name in (*_TEXTS, "min_cost") if ask.query.get(name, "").strip()}
+    given: dict[str, object] = {name: filters[name] for name in _TEXTS if name in filters}
+    wanted = msgspec.convert(given | {"min_cost": _cost(filters)}, CallFilter)
+    before = ask.query.get("before")
+    found = await ask.services.database.read(lambda tx: calls(tx, wanted, most=PER_PAGE, before=before))
+    catalogue = ask.services.catalogue.current
+    newest = found.rows[0] if found.rows else None
+    unsettled = sum(row.outcome is None for row in found.rows)
+    context = Context(
+        calls=found,
+        filters=filters,
+        projects=tuple(catalogue.projects),
+        encodes=("agente", *catalogue.recipes),
+        running=ask.services.gateway.active,
+        first_page=before is None,
+        mark=f"{newest.id if newest else ''}/{unsettled}",
+    )
+    return Shown(template="calls", context=context, title=words.say(ask.language, "nav.calls"), nav="calls")
+
+
+async def show_one(ask: Ask) -> Answer:
+    found = await ask.services.database.read(lambda tx: call(tx, ask.query.get("id", "")))
+    if found is None:
+        raise GatewayError(Code.NOT_FOUND)
+    return Shown(
+        template="call",
+        context=One(call=found),
+        title=found.id,
+        nav="calls",
+        crumbs=(Crumb(words.say(ask.language, "nav.calls"), "/panel/calls"),),
+    )
+
+
+def _cost(filters: dict[str, str]) -> float | None:
+    try:
+        value = float(filters.get("min_cost", "").replace(",", "."))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+PAGES: Final = (Page(path="/panel/calls", get=show), Page(path="/panel/calls/one", get=show_one))

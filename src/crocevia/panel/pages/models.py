@@ -1,0 +1,173 @@
+"""Models: named brains, what they cost, and one tiny real call to see that they answer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
+from crocevia.core.errors import GatewayError, Message
+from crocevia.core.messages import user
+from crocevia.core.usage import Usage
+from crocevia.panel import forms, samples, words
+from crocevia.panel.forms import Field
+from crocevia.panel.web import Answer, Ask, Page, Shown, plain
+from crocevia.panel.writing import find, load
+from crocevia.policy.prices import cost, declared, usd
+from crocevia.runtime.gateway import CallDraft
+
+from .resource import Editor, Resource
+
+TESTER: Final = "(panel)"  # no project can have this name
+QUESTION: Final = "Reply with the single word: ready"
+PRICES: Final = ("input", "output", "cache_read", "cache_write")
+# What the price preview shows: a question, and the fifth round of a long tool loop.
+EXAMPLES: Final = (
+    ("question", Usage(input_tokens=2_000, output_tokens=500)),
+    ("round", Usage(input_tokens=20_000, output_tokens=1_000, cache_read_tokens=15_000, cache_write_tokens=4_000)),
+)
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    model: ModelSpec
+    projects: list[str]
+
+
+class Listing(msgspec.Struct, frozen=True, kw_only=True):
+    rows: list[Row]
+
+
+class Example(msgspec.Struct, frozen=True, kw_only=True):
+    """A call, and what it would cost. cost_usd None: without prices nobody knows."""
+
+    key: str
+    usage: Usage
+    cost_usd: float | None
+
+
+class Tested(msgspec.Struct, frozen=True, kw_only=True):
+    """How the tiny call went. error None: it answered."""
+
+    seconds: float
+    first_seconds: float | None
+    text: str
+    usage: Usage
+    error: Message | None
+
+
+class More(msgspec.Struct, frozen=True, kw_only=True):
+    projects: list[str]
+    examples: list[Example]
+    tested: Tested | None
+    samples: list[samples.Sample]
+
+
+async def show(ask: Ask) -> Answer:
+    models: dict[str, ModelSpec] = await load(ask, "models")
+    rows = [Row(model=model, projects=_users(ask, name)) for name, model in models.items()]
+    title = words.say(ask.language, "models.title")
+    return Shown(template="models", context=Listing(rows=rows), title=title, nav="models")
+
+
+async def test(ask: Ask) -> Answer:
+    """One real call through the gateway, with its record and its cost."""
+    name = ask.query.get("name", "")
+    await find(ask, "models", name)
+    tested = await _call(ask, name)
+    more = msgspec.structs.replace(await _more(ask, name), tested=tested)
+    return await RESOURCE.editor(ask, name, more)
+
+
+async def preview(ask: Ask) -> Answer:
+    """What the typed prices would make of two calls; nothing is saved."""
+    name = ask.query.get("name", "")
+    spec: ModelSpec = await find(ask, "models", name)
+    entry = forms.entry(RESOURCE.fields, ask.form, plain(spec)) | {"name": name}
+    form = await RESOURCE.refilled(ask, entry, (), ask.form.get("seen", ""))
+    more = msgspec.structs.replace(await _more(ask, name), examples=_examples(entry.get("prices")))
+    shown = await RESOURCE.editor(ask, name, more, form)
+    assert isinstance(shown.context, Editor)
+    return shown
+
+
+async def _call(ask: Ask, name: str) -> Tested:
+    project = ProjectSpec(name=TESTER, model=name, mode="agent")
+    draft = CallDraft(door="panel", encode="test", messages=(user(QUESTION),), max_tokens=256)
+    started, first, error = time.monotonic(), None, None
+    text, usage = "", Usage()
+    try:
+        call = ask.services.gateway.open_call(project, draft)
+        async with call:
+            async for _ in call:
+                first = first if first is not None else time.monotonic() - started
+        answer = call.fold.answer()
+        text, usage = answer.text[:500], answer.usage
+    except GatewayError as failed:
+        error = failed.message
+    return Tested(seconds=time.monotonic() - started, first_seconds=first, text=text, usage=usage, error=error)
+
+
+async def _options(ask: Ask) -> Mapping[str, Sequence[str]]:
+    models = await load(ask, "models")
+    own = ask.query.get("name")
+    return {
+        "engine": tuple(await load(ask, "engines")),
+        "reserve": ("", *(model for model in models if model != own)),
+    }
+
+
+async def _more(ask: Ask, name: str) -> More:
+    spec: ModelSpec = await find(ask, "models", name)
+    return More(
+        projects=_users(ask, name),
+        examples=_examples(None if spec.prices is None else msgspec.structs.asdict(spec.prices)),
+        tested=None,
+        samples=[samples.declaration("models", spec)],
+    )
+
+
+def _users(ask: Ask, name: str) -> list[str]:
+    return [project.name for project in ask.services.catalogue.current.projects.values() if project.model == name]
+
+
+def _examples(prices: Any) -> list[Example]:
+    return [Example(key=key, usage=usage, cost_usd=_cost(prices, usage)) for key, usage in EXAMPLES]
+
+
+def _cost(prices: Any, usage: Usage) -> float | None:
+    """By the same function as every bill. None if these are no prices."""
+    try:
+        nanos = cost(usage, declared(msgspec.convert(prices, Prices)))
+    except (msgspec.ValidationError, ArithmeticError, ValueError):
+        return None
+    return None if nanos is None else usd(nanos)
+
+
+RESOURCE: Final = Resource(
+    table="models",
+    nav="models",
+    fields=(
+        Field("name"),
+        Field("engine", "choice"),
+        Field("upstream"),
+        Field("reasoning", "choice", ("off", "on", "always")),
+        Field("reserve", "choice"),
+        Field("voice_in_apps", "check", group="voice"),
+        Field("instructions", "area", group="voice"),
+        Field("novelty", group="voice"),
+        Field("context_window", "integer", group="size"),
+        Field("max_pages", "integer", group="size"),
+        *(Field(f"prices.{name}", "number", group="prices") for name in PRICES),
+    ),
+    options=_options,
+    more=_more,
+    start={"reasoning": "off", "max_pages": 600},
+)
+PAGES: Final = (
+    *RESOURCE.pages(show),
+    Page(path="/panel/models/test", post=test),
+    Page(path="/panel/models/preview", post=preview),
+)

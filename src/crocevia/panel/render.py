@@ -1,0 +1,165 @@
+"""From a page's context to HTML, in the reader's language."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import msgspec
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from starlette.responses import Response
+
+from crocevia.core import json
+from crocevia.core.errors import Message
+from crocevia.core.texts import Language
+from crocevia.core.texts import render as render_message
+
+from . import formats, words
+from .icons import ICONS
+from .web import Ask, Shown, local_path
+
+SECURITY: Final = {
+    "content-security-policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; media-src 'self' blob:; "
+        "connect-src 'self'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'"
+    ),
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+    "permissions-policy": "camera=(), geolocation=(), payment=()",
+}
+PRIVATE: Final = SECURITY | {"cache-control": "no-store"}
+STATIC: Final = {"admin.css": "text/css", "admin.js": "text/javascript", "playground.js": "text/javascript"}
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One entry of the navigation; the groups are visible headings."""
+
+    key: str
+    path: str
+    icon: str
+
+
+NAVIGATION: Final = (
+    (
+        "watch",
+        (Entry("overview", "/panel", "overview"), Entry("calls", "/panel/calls", "calls")),
+    ),
+    (
+        "shape",
+        (
+            Entry("projects", "/panel/projects", "project"),
+            Entry("models", "/panel/models", "model"),
+            Entry("agents", "/panel/agents", "agent"),
+            Entry("engines", "/panel/engines", "engine"),
+        ),
+    ),
+    (
+        "keep",
+        (Entry("keys", "/panel/keys", "key"), Entry("settings", "/panel/settings", "settings")),
+    ),
+    (
+        "try",
+        (Entry("playground", "/panel/playground", "play"),),
+    ),
+)
+NOTICES: Final = frozenset(
+    {"saved", "created", "removed", "revoked", "unchanged", "password", "checking", "signed_out", "preferences"}
+)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("crocevia.panel"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.globals.update(icons=ICONS, static=static_path, navigation=NAVIGATION)
+    return made
+
+
+@cache
+def asset(name: str) -> tuple[bytes, str]:
+    """A static file and the digest of it. Raises KeyError for anything that is not in `STATIC`."""
+    STATIC[name]
+    content = files("crocevia.panel").joinpath("static", name).read_bytes()
+    return content, hashlib.sha256(content).hexdigest()[:16]
+
+
+def static_path(name: str) -> str:
+    """Its address, another one whenever the file is another one."""
+    return f"/panel/static/{name}?v={asset(name)[1]}"
+
+
+def page(ask: Ask, shown: Shown) -> Response:
+    """The whole page."""
+    language = ask.language
+    notice = ask.query.get("done")
+    template = _environment().get_template(f"{shown.template}.html")
+    html = template.render(
+        page=shown.context,
+        title=shown.title,
+        nav=shown.nav,
+        crumbs=shown.crumbs,
+        notice=notice if notice in NOTICES else None,
+        ask=ask,
+        language=language,
+        theme=ask.theme,
+        here=_here(ask),
+        signed_in=ask.session is not None,
+        version=ask.services.version,
+        **helpers(language),
+    )
+    headers = PRIVATE | {"content-language": language, "vary": "cookie, accept-language"} | shown.headers
+    return Response(html, shown.status, headers=headers, media_type="text/html")
+
+
+def twin(shown: Shown) -> Response:
+    """What the page's template sees, as JSON."""
+    return Response(json.encode(shown.context), shown.status, headers=PRIVATE, media_type="application/json")
+
+
+def helpers(language: Language) -> dict[str, Any]:
+    """What templates say and format with."""
+    bound = {
+        name: partial(_formatted, getattr(formats, name), language)
+        for name in ("number", "money", "share", "duration", "size", "when")
+    }
+    return bound | {
+        "t": partial(words.say, language),
+        "knows": words.words(language).__contains__,
+        "iso": formats.iso,
+        "change": lambda now, before: formats.change(now, before, language),
+        "sentence": lambda message: render_message(message, language) if isinstance(message, Message) else message,
+        "grouped": grouped,
+    }
+
+
+def grouped(inputs: Iterable[Any]) -> list[tuple[str, list[Any]]]:
+    """Inputs by their group, in order of appearance."""
+    found: dict[str, list[Any]] = {}
+    for item in inputs:
+        found.setdefault(item.group, []).append(item)
+    return list(found.items())
+
+
+def _formatted(function: Any, language: Language, value: Any, *args: Any) -> str:
+    text: str = function(value, language, *args)
+    return text
+
+
+def _here(ask: Ask) -> str:
+    """Where to come back to. What was posted to cannot always be looked at: then it is the page before."""
+    request = ask.request
+    if request.method == "POST":
+        before = urlsplit(request.headers.get("referer", ""))
+        return local_path(f"{before.path}?{before.query}" if before.query else before.path)
+    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path

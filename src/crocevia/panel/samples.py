@@ -1,0 +1,116 @@
+"""Copy-paste code that carries this server's address. Keys are read from the environment, never written down."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+
+from crocevia.runtime.control.declarations import Declaration, spell
+
+PROJECT_KEY: Final = "CROCEVIA_PROJECT_KEY"
+API_KEY: Final = "CROCEVIA_API_KEY"
+OPERATOR_TOKEN: Final = "CROCEVIA_OPERATOR_TOKEN"  # noqa: S105  # the name of a variable
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """language: what it is called above the code."""
+
+    language: str
+    code: str
+
+
+def declaration(table: str, spec: Any) -> Sample:
+    """The value as `crocevia apply` takes it."""
+    declared: dict[str, Any] = {table: (spec,)}
+    return Sample("crocevia apply", spell(Declaration(**declared)))
+
+
+def agent_call(origin: str, project: str) -> list[Sample]:
+    """One question to a project."""
+    headers = {"X-Pepper-Project": project}
+    body = '{"stream": true, "messages": [{"role": "user", "content": "Ciao! Chi sei?"}]}'
+    return post(origin, "/agent", body, {"X-Pepper-Key": PROJECT_KEY}, headers)
+
+
+def post(origin: str, path: str, body: str, secrets: dict[str, str], headers: dict[str, str]) -> list[Sample]:
+    """The same POST in three languages. secrets: header to the variable that holds its value, `Bearer ` for a token."""
+    return [
+        Sample("curl", _curl(origin + path, body, secrets, headers)),
+        Sample("Python", _python(origin + path, body, secrets, headers)),
+        Sample("JavaScript", _javascript(origin + path, body, secrets, headers)),
+    ]
+
+
+def get(origin: str, path: str, secrets: dict[str, str]) -> list[Sample]:
+    """The same GET in three languages."""
+    return [
+        Sample("curl", _curl(origin + path, None, secrets, {})),
+        Sample("Python", _python(origin + path, None, secrets, {})),
+        Sample("JavaScript", _javascript(origin + path, None, secrets, {})),
+    ]
+
+
+def kit_page(origin: str, project: str) -> list[Sample]:
+    """A page with the chat; the page's own server does the asking."""
+    return [
+        Sample(
+            "HTML",
+            f"""<link rel="stylesheet" href="{origin}/kit.php?f=css">
+<div id="chat"></div>
+<script src="{origin}/kit.php?f=js"></script>
+<script src="chat.js"></script>""",
+        ),
+        Sample(
+            "chat.js",
+            f"""PepperChat.attacca(document.getElementById("chat"), {{
+  indirizzo: "/my-server/chat",
+  progetto: "{quote(project, safe="")}",
+  funzioni: {{ allegati: true }},
+}});""",
+        ),
+    ]
+
+
+def _prefix(header: str) -> str:
+    return "Bearer " if header == "Authorization" else ""
+
+
+def _curl(url: str, body: str | None, secrets: dict[str, str], headers: dict[str, str]) -> str:
+    lines = [f"curl -N {url}"]
+    lines += [f'-H "{name}: {_prefix(name)}${variable}"' for name, variable in secrets.items()]
+    lines += [f'-H "{name}: {value}"' for name, value in headers.items()]
+    if body is not None:
+        lines += ['-H "Content-Type: application/json"', f"-d '{body}'"]
+    return " \\\n  ".join(lines)
+
+
+def _python(url: str, body: str | None, secrets: dict[str, str], headers: dict[str, str]) -> str:
+    sent = [f'"{name}": f"{_prefix(name)}{{os.environ[\'{variable}\']}}"' for name, variable in secrets.items()]
+    sent += [f'"{name}": "{value}"' for name, value in headers.items()]
+    if body is not None:
+        sent.append('"Content-Type": "application/json"')
+    data = "" if body is None else f"    data={body!r}.encode(),\n"
+    lines = "".join(f"        {line},\n" for line in sent)
+    return (
+        "import os\nimport urllib.request\n\n"
+        f'request = urllib.request.Request(\n    "{url}",\n{data}    headers={{\n{lines}    }},\n)\n'
+        "with urllib.request.urlopen(request) as answer:\n"
+        '    for line in answer:\n        print(line.decode(), end="")'
+    )
+
+
+def _javascript(url: str, body: str | None, secrets: dict[str, str], headers: dict[str, str]) -> str:
+    sent = [f'"{name}": `{_prefix(name)}${{process.env.{variable}}}`' for name, variable in secrets.items()]
+    sent += [f'"{name}": "{value}"' for name, value in headers.items()]
+    if body is not None:
+        sent.append('"Content-Type": "application/json"')
+    lines = "".join(f"    {line},\n" for line in sent)
+    data = "" if body is None else f'  method: "POST",\n  body: JSON.stringify({body}),\n'
+    return (
+        "// on your server (Node 18 or newer): a key never goes into a page\n"
+        f'const answer = await fetch("{url}", {{\n{data}  headers: {{\n{lines}  }},\n}});\n'
+        "const decoder = new TextDecoder();\n"
+        "for await (const piece of answer.body) process.stdout.write(decoder.decode(piece, { stream: true }));"
+    )

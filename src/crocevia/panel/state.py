@@ -1,0 +1,24 @@
+"""What the panel remembers between requests, in memory only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from .attempts import Attempts
+from .conversations import Conversations
+from .health import HealthBoard
+
+PER_ADDRESS: Final = (10, 300.0)  # attempts, seconds
+PER_ACCOUNT: Final = (30, 900.0)
+
+
+class State:
+    """hashing: argon2 takes memory and a core, so only so many at once."""
+
+    def __init__(self) -> None:
+        self.by_address = Attempts(*PER_ADDRESS)
+        self.by_account = Attempts(*PER_ACCOUNT)
+        self.hashing = asyncio.Semaphore(2)
+        self.health = HealthBoard()
+        self.conversations = Conversations()

@@ -1,0 +1,85 @@
+// The panel's only script: the reader's own times, Copy, the menu of a narrow page, and a table that follows.
+"use strict";
+
+const language = document.documentElement.lang;
+const clock = new Intl.DateTimeFormat(language, { day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const zone = new Intl.DateTimeFormat(language, { dateStyle: "full", timeStyle: "long" });
+
+function localize(root) {
+  for (const node of root.querySelectorAll("time[datetime]")) {
+    const moment = new Date(node.dateTime);
+    if (Number.isNaN(moment.getTime())) continue;
+    node.textContent = clock.format(moment);
+    node.title = zone.format(moment);
+  }
+}
+
+async function copy(button) {
+  const code = button.parentElement.querySelector("code");
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+  } catch {
+    // On http away from localhost there is no clipboard: the text is selected instead.
+    getSelection().selectAllChildren(code);
+    return;
+  }
+  const label = button.querySelector("span");
+  const before = label.textContent;
+  label.textContent = button.dataset.done;
+  button.setAttribute("aria-live", "polite");
+  setTimeout(() => (label.textContent = before), 2000);
+}
+
+/** Ask the page's twin every two seconds, and fetch the page only when it says something else. */
+function follow(button) {
+  const status = document.getElementById("live-status");
+  const query = location.search;
+  let on = true;
+  let timer = 0;
+  async function look() {
+    clearTimeout(timer);
+    if (on && !document.hidden) {
+      try {
+        const twin = await (await fetch(button.dataset.live + query, { headers: { Accept: "application/json" } })).json();
+        const shown = document.getElementById("live");
+        if (twin.mark !== undefined && twin.mark !== shown.dataset.mark) {
+          const text = await (await fetch(location.pathname + query)).text();
+          const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("live");
+          if (fresh && !shown.contains(document.activeElement)) {
+            const node = document.importNode(fresh, true);
+            localize(node);
+            shown.replaceWith(node);
+            status.textContent = status.dataset.text;
+          }
+        }
+      } catch {
+        // The server is away for a moment: the next look will tell.
+      }
+    }
+    timer = setTimeout(look, 2000);
+  }
+  button.hidden = false;
+  button.addEventListener("click", () => {
+    on = !on;
+    button.setAttribute("aria-pressed", String(on));
+    if (on) look();
+  });
+  document.addEventListener("visibilitychange", () => document.hidden || look());
+  timer = setTimeout(look, 2000);
+}
+
+localize(document);
+for (const button of document.querySelectorAll("[data-copy]")) {
+  button.hidden = false;
+  button.addEventListener("click", () => copy(button));
+}
+for (const button of document.querySelectorAll("[data-live]")) follow(button);
+const menu = document.querySelector("details.menu");
+if (menu) {
+  const narrow = matchMedia("(max-width: 900px)");
+  const fit = () => (menu.open = !narrow.matches);
+  narrow.addEventListener("change", fit);
+  fit();
+}
+const wrong = document.querySelector("[aria-invalid]");
+if (wrong) wrong.focus();

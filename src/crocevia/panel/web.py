@@ -1,0 +1,162 @@
+"""One request as a page sees it, and what a page answers."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from ipaddress import ip_address, ip_network
+from typing import Any, Final, Literal, TypeAlias
+from urllib.parse import parse_qsl, urlsplit
+
+import msgspec
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.texts import Language
+from crocevia.runtime.control.audit import Actor
+
+from .services import Services
+from .state import State
+
+Theme = Literal["auto", "light", "dark"]
+LARGEST_FORM: Final = 3 << 20
+_FIELDS: Final = 500
+
+
+class Session(msgspec.Struct, frozen=True):
+    """Who is signed in. digest: of the cookie."""
+
+    account: str
+    digest: str
+
+
+class Ask(msgspec.Struct, frozen=True, kw_only=True):
+    """A request. query, form: the last value of every name; `many` has all of a form's."""
+
+    services: Services
+    state: State
+    request: Request
+    language: Language
+    theme: Theme
+    address: str
+    session: Session | None = None
+    query: dict[str, str] = {}
+    form: dict[str, str] = {}
+    many: dict[str, list[str]] = {}
+
+    @property
+    def actor(self) -> Actor:
+        """Who is at work, for the audit list."""
+        return Actor(self.session.account if self.session else "", self.address)
+
+    @property
+    def origin(self) -> str:
+        """The server's address as its callers should write it."""
+        if self.services.public_url:
+            return self.services.public_url.rstrip("/")
+        return f"{self.request.url.scheme}://{self.request.headers.get('host', 'localhost')}"
+
+    @property
+    def secure(self) -> bool:
+        """Whether the browser came over TLS."""
+        return self.origin.startswith("https:")
+
+
+class Crumb(msgspec.Struct, frozen=True):
+    label: str
+    href: str
+
+
+class Shown(msgspec.Struct, frozen=True, kw_only=True):
+    """A page. context: all that its template sees, and its `.json` twin. nav: the entry of the navigation it is in."""
+
+    template: str
+    context: msgspec.Struct
+    title: str
+    nav: str = ""
+    crumbs: tuple[Crumb, ...] = ()
+    status: int = 200
+    headers: dict[str, str] = {}
+
+
+class Moved(msgspec.Struct, frozen=True):
+    """Look there now (303), perhaps with a cookie set: (name, value, seconds)."""
+
+    to: str
+    cookie: tuple[str, str, int] | None = None
+
+
+Answer: TypeAlias = Shown | Moved | Response
+View: TypeAlias = Callable[[Ask], Awaitable[Answer]]
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """An address. open: seen without signing in. twin: whether it has a `.json`."""
+
+    path: str
+    get: View | None = None
+    post: View | None = None
+    open: bool = False
+    twin: bool = True
+
+
+async def read_form(request: Request) -> list[tuple[str, str]]:
+    """The fields of a posted form. Raises GatewayError INVALID_REQUEST or TOO_LARGE."""
+    body = await read_body(request, LARGEST_FORM)
+    try:
+        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
+    except ValueError:
+        raise GatewayError(Code.INVALID_REQUEST) from None
+
+
+async def read_body(request: Request, most: int) -> bytes:
+    """The body. Raises GatewayError TOO_LARGE, or INVALID_REQUEST if the client left."""
+    body = bytearray()
+    try:
+        async for piece in request.stream():
+            body += piece
+            if len(body) > most:
+                raise GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=f"{most >> 20} MB"))
+    except ClientDisconnect:
+        raise GatewayError(Code.INVALID_REQUEST) from None
+    return bytes(body)
+
+
+def is_same_site(request: Request) -> bool:
+    """Whether a write comes from our own page: the browser says so, or at least where it comes from."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site in ("same-origin", "none")
+    origin = request.headers.get("origin")
+    return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
+
+
+def client_address(request: Request, trusted: tuple[str, ...]) -> str:
+    """Who is asking. A forwarding header counts only as far as trusted proxies wrote it."""
+    address = request.client.host if request.client else ""
+    if not _is_trusted(address, trusted):
+        return address
+    for hop in reversed(",".join(request.headers.getlist("x-forwarded-for")).split(",")):
+        address = hop.strip() or address
+        if not _is_trusted(address, trusted):
+            break
+    return address
+
+
+def _is_trusted(address: str, trusted: tuple[str, ...]) -> bool:
+    try:
+        parsed = ip_address(address)
+        return any(parsed in ip_network(network, strict=False) for network in trusted)
+    except ValueError:
+        return False
+
+
+def local_path(path: str | None) -> str:
+    """`path` if it leads to a page of the panel, else the first page."""
+    ours = path is not None and (path == "/panel" or path.startswith(("/panel/", "/panel?")))
+    return path if path is not None and ours and "\\" not in path and path.isprintable() else "/panel"
+
+
+def plain(value: Any) -> Any:
+    """A context as plain values."""
+    return msgspec.to_builtins(value)

@@ -1,0 +1,95 @@
+"""Every write of the panel: the same validation as `crocevia apply`, the audit line and the new revision at once."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+
+from crocevia.core.declared import Problem, Refused
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control import audit, removal
+from crocevia.runtime.control.apply import Applied, apply_in, load_state
+from crocevia.runtime.control.declarations import Spec, parse, place_of
+from crocevia.runtime.control.toml import write as write_toml
+from crocevia.storage.database import Transaction
+from crocevia.storage.home import engine_keys, write_engine_keys
+
+from .web import Ask
+
+T = TypeVar("T")
+
+
+async def change(ask: Ask, work: Callable[[Transaction], T]) -> T:
+    """Do `work` durably, then serve what it declared. Raises what `work` raises, and GatewayError(UNAVAILABLE)."""
+    stored = engine_keys(ask.services.home)
+    try:
+        result = await ask.services.database.write(work)
+    except GatewayError as error:
+        if error.code is Code.UNAVAILABLE and engine_keys(ask.services.home) != stored:
+            write_engine_keys(ask.services.home, stored)  # the file was written, the commit then failed
+        raise
+    await ask.services.catalogue.refresh()
+    return result
+
+
+async def declare(ask: Ask, table: str, name: str, entry: dict[str, Any], seen: str | None) -> Applied:
+    """Create (`seen` None) or change one declared entry. `seen`: `mark` of the value that the person was looking at.
+
+    Raises Refused, GatewayError CONFLICT if somebody else changed it meanwhile, NOT_FOUND.
+    """
+    declaration = parse(write_toml({table: [entry]}).encode())
+
+    def work(tx: Transaction) -> Applied:
+        before = getattr(load_state(tx), table).get(name)
+        _check_seen(table, name, before, seen)
+        applied = apply_in(tx, ask.services.home, declaration, check_engine=ask.services.check_engine)
+        after = getattr(declaration, table)[0]
+        changes: dict[str, tuple[str | None, str | None]] = dict(audit.differences(before, after))
+        if declaration.secret(table, name) is not None:
+            changes["secret"] = (None, None)
+        audit.note(tx, ask.actor, "created" if before is None else "changed", table, name, changes)
+        return applied
+
+    return await change(ask, work)
+
+
+async def remove(ask: Ask, table: str, name: str) -> None:
+    """Take an entry away. Raises GatewayError NOT_FOUND, or CONFLICT with what needs it."""
+
+    def work(tx: Transaction) -> None:
+        before = removal.remove(tx, table, name)
+        audit.note(tx, ask.actor, "removed", table, name, audit.differences(before, None))
+
+    await change(ask, work)
+
+
+async def load(ask: Ask, table: str) -> dict[str, Any]:
+    """What is declared in `table`, by name."""
+    found: dict[str, Any] = await ask.services.database.read(lambda tx: getattr(load_state(tx), table))
+    return found
+
+
+async def find(ask: Ask, table: str, name: str) -> Any:
+    """One declared value. Raises GatewayError(NOT_FOUND)."""
+    spec = (await load(ask, table)).get(name)
+    if spec is None:
+        raise GatewayError(Code.NOT_FOUND)
+    return spec
+
+
+def mark(spec: Spec | None) -> str:
+    """A few characters that change with the value."""
+    return "" if spec is None else hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:16]
+
+
+def _check_seen(table: str, name: str, before: Spec | None, seen: str | None) -> None:
+    key = "encode" if table == "recipes" else "name"
+    if seen is None and before is not None:
+        raise Refused([Problem(f"{place_of(table, name)}.{key}", say("name_taken"))])
+    if seen is not None and before is None:
+        raise GatewayError(Code.NOT_FOUND)
+    if seen is not None and mark(before) != seen:
+        raise Refused([Problem(place_of(table, name), say("changed_meanwhile"))])
