@@ -161,8 +161,8 @@ def body_of(reply: dict[str, Any]) -> bytes:
     if "base64" in reply:
         return base64.b64decode(reply["base64"])
     if "repeat" in reply:
-        return reply["repeat"]["text"].encode() * reply["repeat"]["times"]
-    return reply.get("text", "").encode()
+        return str(reply["repeat"]["text"]).encode() * int(reply["repeat"]["times"])
+    return str(reply.get("text", "")).encode()
 
 
 def head_of(reply: dict[str, Any], more: dict[str, str]) -> bytes:

@@ -93,9 +93,15 @@ def test_a_token_cancels_a_request_that_gets_no_answer(edition: str) -> None:
     async def play() -> None:
         async with FakeServer([{"on": EVENTS, "replies": [stream()]}, capabilities()]) as server:
             client, token = client_for(server, edition), sdk.CancelToken()
-            asyncio.get_running_loop().call_later(0.2, token.cancel)
+
+            async def cancel_once_open() -> None:
+                await server.until(lambda: len(server.asked) == 2)
+                token.cancel()
+
+            cancelling = asyncio.create_task(cancel_once_open())
             with pytest.raises(sdk.CancelledError):
                 await client.wait(client.client.chats.send_and_wait, CHAT, "hi", cancel=token)
+            await cancelling
             await server.until(lambda: server.closed_by_client == 1)
             await client.close()
 
