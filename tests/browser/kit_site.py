@@ -59,10 +59,16 @@ class Site:
     options: dict[str, Any] = field(default_factory=dict)
     posted: list[dict[str, Any]] = field(default_factory=list)
     asked: list[str] = field(default_factory=list)
-    css: str = "html, body, main { height: 100%; margin: 0; } body { background: Canvas; color-scheme: light dark; }"
+    css: str = (
+        "html, body { height: 100%; margin: 0; color-scheme: light dark; }"
+        "body { display: flex; flex-direction: column; }"
+        "h1 { margin: 0; padding: 8px 16px; font-size: 16px; } main { flex: 1; min-height: 0; }"
+    )
     released: threading.Event = field(default_factory=threading.Event)
     lang: str = "en"
     sent_to_page: list[str] = field(default_factory=list)
+    strict: bool = True
+    before: str = ""
 
     def of_kind(self, kind: str) -> list[dict[str, Any]]:
         return [body for body in self.posted if body["tipo"] == kind]
@@ -74,16 +80,18 @@ class Site:
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f'<link rel="stylesheet" href="/page.css"><link rel="stylesheet" href="{self.kit}/kit.php?f=css">'
             f'<script src="{self.kit}/kit.php?f=js" defer></script><script src="/page.js" defer></script></head>'
-            '<body><main id="chat"></main></body></html>'
+            '<body><header><h1>Somebody\'s page</h1></header><main id="chat"></main></body></html>'
         )
 
     @property
     def script(self) -> str:
         options = json.dumps({"indirizzo": "/chat", "progetto": "casa"} | self.options)
-        return f'window.chat = PepperChat.attacca(document.getElementById("chat"), {options});'
+        return f'{self.before}window.chat = PepperChat.attacca(document.getElementById("chat"), {options});'
 
     @property
     def policy(self) -> str:
+        if not self.strict:  # nothing but the kit itself stands between a text and the page
+            return "default-src * 'unsafe-inline' 'unsafe-eval' data: blob:"
         return (
             f"default-src 'none'; script-src 'self' {self.kit}; style-src 'self' {self.kit}; img-src 'self'; "
             f"connect-src 'self' {self.kit}; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"

@@ -44,7 +44,8 @@ function show(answer) {
   const tools = answer.parti.filter((part) => part.tipo === "attrezzo");
   const reply = {
     stop_reason: answer.fine, content: kit.answerText(answer) || null, usage: answer.usage, versione: answer.versione,
-    tool_calls: tools.map((tool) => ({id: tool.id, name: tool.nome, arguments: tool.argomenti})), blocchi: answer.blocchi,
+    tool_calls: tools.map((tool) => ({id: tool.id, name: tool.nome, arguments: tool.argomenti})),
+    blocchi: answer.blocchi,
   };
   return answer.troncato ? Object.assign(reply, {troncato: true}) : reply;
 }

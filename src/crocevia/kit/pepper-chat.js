@@ -396,7 +396,10 @@ const RULE = /^ {0,3}(?:-{3,}|\*{3,}|_{3,})[ \t]*$/;
 const ITEM = /^( *)(?:([-*+•])|(\d{1,9})[.)])[ \t]+(.*)$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
-const LONG = 8000; // characters, after which a paragraph goes on as another one: what is redrawn stays small
+// A paragraph of more characters goes on as another one at its next sentence, or where no sentence ends, at a space: what
+// is drawn again with every delta stays small, and the reader sees no difference.
+const LONG = 1500;
+const TOO_LONG = 6000;
 const DEPTH = 4;
 
 function kindOf(line) {
@@ -417,6 +420,16 @@ function continues(block, kind, line) {
   return block.kind === "table" || kind === "text";
 }
 
+/** The white space at which a paragraph is cut, as [start, end], or null. used: the characters that it has already. */
+function cutPlace(line, used) {
+  if (used + line.length <= LONG) return null;
+  const from = Math.max(0, LONG - used);
+  const [sentence] = sentenceBreaks(line.slice(from, from + TOO_LONG));
+  const space = line.indexOf(" ", Math.max(0, TOO_LONG - used));
+  if (sentence && (space < 0 || from + sentence[0] < space)) return [from + sentence[0], from + sentence[1]];
+  return space < 0 ? null : [space, space + 1];
+}
+
 /** {blocks, stable, continued}. A block: {kind, lines, firm}; firm: nothing that follows can change it. Reading may go on
  * from `stable`, saying whether that place is in the middle of a line. */
 function splitBlocks(text, continued) {
@@ -435,20 +448,20 @@ function splitBlocks(text, continued) {
     for (;;) {
       // The cut depends only on what came before it: streamed and whole texts are cut alike.
       const used = block ? block.size : 0;
-      const cut = used + line.length > LONG ? line.indexOf(" ", Math.max(0, LONG - used)) : -1;
-      const piece = cut < 0 ? line : line.slice(0, cut);
+      const cut = cutPlace(line, used);
+      const piece = cut ? line.slice(0, cut[0]) : line;
       if (block) {
         block.lines.push(piece);
         block.size += piece.length + 1;
       } else {
         open("paragraph", piece, start, inside);
       }
-      if (cut < 0) return;
+      if (!cut) return;
       close(true);
-      start += cut + 1;
+      start += cut[1];
       inside = true;
       free = { at: start, continued: true };
-      line = line.slice(cut + 1);
+      line = line.slice(cut[1]);
       if (!line) return;
     }
   };
@@ -853,7 +866,7 @@ function build(tree) {
 const hidden = (text) => element("span", "pc-nascosto", null, text);
 
 const BUDGET = 12; // milliseconds of drawing in one frame
-const WINDOW = 100000; // characters looked at in one frame
+const WINDOW = 20000; // characters looked at in one frame
 
 /** A text that grows. What can no longer change is drawn once; only the last block is drawn again. */
 class TextView {
@@ -1338,6 +1351,7 @@ class Chat {
   again(body) {
     this.retrying.delete(body.turno);
     this.change({ tipo: "togli", turno: body.turno });
+    this.render(); // the answer that takes its place starts from nothing
     this.text.focus();
     this.turn(body);
   }
@@ -1647,8 +1661,9 @@ class AnswerView {
     if (message.novita && this.chat.on.novita && !this.novelty) this.showNovelty(message.novita);
     if (message.troncato && !this.cut) this.node.append((this.cut = element("p", "pc-nota", null, this.chat.words("cut"))));
     if (ended && !this.closed) this.showEnd(message);
-    this.node.classList.toggle("pc-viva", !ended);
-    this.node.setAttribute("aria-busy", String(!ended));
+    const busy = !ended || !this.whole; // a long answer is there before it is drawn
+    this.node.classList.toggle("pc-viva", busy);
+    this.node.setAttribute("aria-busy", String(busy));
     this.message = message;
     return this.whole;
   }
