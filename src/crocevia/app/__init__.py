@@ -50,6 +50,9 @@ async def _serve(settings: Settings, home: Home) -> int:
         on_ready=lambda: _announce(app, listener.getsockname(), log),
         on_drain=lambda: app.drain(grace),
         grace=grace,
+        largest_message=settings.gateway.http.endpoints.responses.max_body_bytes
+        if settings.gateway.http.endpoints.responses.enabled
+        else None,
     )
     with listener:
         try:

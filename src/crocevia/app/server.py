@@ -19,7 +19,8 @@ _BACKSTOP_SECONDS: Final = 3.0  # beyond the grace period, for answers to be flu
 
 class Server(uvicorn.Server):
     """Serves until the first signal, then lets `on_drain` end the streams within `grace` seconds; the second signal
-    exits at once. `on_ready` is called when connections are accepted.
+    exits at once. `on_ready` is called when connections are accepted. largest_message: bytes of a WebSocket message;
+    None: there are no WebSockets.
     """
 
     def __init__(
@@ -30,12 +31,15 @@ class Server(uvicorn.Server):
         on_drain: Callable[[], None],
         grace: float,
         protocol: type[Protocol] = Protocol,
+        largest_message: int | None = None,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
                 http=protocol,
-                ws="none",
+                ws="none" if largest_message is None else "websockets-sansio",
+                ws_max_size=largest_message or 0,
+                ws_per_message_deflate=False,
                 lifespan="on",
                 access_log=False,
                 log_config=None,

@@ -14,6 +14,7 @@ Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
 Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+SOCKETS: Final = "ws:"  # what the address of a WebSocket begins with among the routes
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
@@ -26,12 +27,17 @@ async def dispatch(routes: Mapping[str, Application], scope: Scope, receive: Rec
         path = scope["path"]
         await (routes.get(path) or _below(routes, path))(scope, receive, send)
     elif scope["type"] == "websocket":
-        await send({"type": "websocket.close", "code": 1008})
+        await routes.get(SOCKETS + scope["path"], refused)(scope, receive, send)
 
 
 def _below(routes: Mapping[str, Application], path: str) -> Application:
     holders = (route for route in routes if route.endswith("/") and path.startswith(route))
     return routes.get(max(holders, key=len, default=""), missing)
+
+
+async def refused(scope: Scope, receive: Receive, send: Send) -> None:
+    """A socket where there is none."""
+    await send({"type": "websocket.close", "code": 1008})
 
 
 async def missing(scope: Scope, receive: Receive, send: Send) -> None:

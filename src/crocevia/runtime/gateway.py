@@ -174,6 +174,10 @@ class Gateway:
             tenant = self._users[user_id, model] = ProjectSpec(name=f"user:{user_id}", model=model)
         return self.open_call(tenant, msgspec.structs.replace(draft, user_id=user_id))
 
+    def abilities(self, name: str) -> Abilities:
+        """What the engine does with a model of the catalogue. Raises GatewayError(UNAVAILABLE)."""
+        return self.profile(ProjectSpec(name="", model=name)).abilities
+
     def profile(self, project: ProjectSpec) -> Profile:
         """What the project's model can do. Raises GatewayError(UNAVAILABLE)."""
         model = self._model(project)

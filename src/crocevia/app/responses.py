@@ -1,0 +1,124 @@
+"""The OpenAI-like door, built from the settings that its specification names."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Final
+
+import msgspec
+
+from crocevia.config import Auth, Files, Images, Settings
+from crocevia.config import Responses as ResponsesSettings
+from crocevia.doors.responses import Desk, ResponsesDoor, Targets
+from crocevia.runtime.control.attachments import RESPONSES, FetchPolicy, Intake, Limits
+from crocevia.runtime.control.context import Control
+from crocevia.runtime.control.operators import LockoutRules, Rules, networks, open_operators
+from crocevia.runtime.control.responses import Responses
+from crocevia.runtime.control.rosters import Rosters
+from crocevia.runtime.embeddings import Embeddings
+from crocevia.runtime.gateway import EngineSource, Gateway, Recorder
+
+DAY: Final = 86_400.0
+PATHS: Final = (
+    "/v1/responses",
+    "/v1/responses/",
+    "/v1/chat/completions",
+    "/v1/embeddings",
+    "/v1/models",
+    "/v1/models/",
+)
+
+
+@asynccontextmanager
+async def open_responses(
+    settings: Settings, control: Control, gateway: Gateway, engines: EngineSource, records: Recorder
+) -> AsyncIterator[ResponsesDoor]:
+    """Raises GatewayError(UNAVAILABLE) if the home was never initialised."""
+    endpoints = settings.gateway.http.endpoints
+    names = settings.gateway.http.models
+    intake = Intake(limits(endpoints.responses))
+    responses = Responses(control.database, keep_seconds=endpoints.responses.store_days * DAY)
+    door: ResponsesDoor | None = None
+    try:
+        desk = Desk(
+            gateway=gateway,
+            operators=await open_operators(control, rules(settings), lockout(settings.gateway.auth)),
+            targets=Targets(Rosters(control), gateway, prefix=names.prefix, exposed=names.expose_catalog),
+            responses=responses,
+            intake=intake,
+            max_body=endpoints.responses.max_body_bytes,
+            ping_seconds=settings.calls.ping_seconds,
+        )
+        embeddings = Embeddings(gateway, control.catalogue, engines, records)
+        door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
+        yield door
+    finally:
+        if door is not None:
+            await door.close()
+        await responses.close()
+        await intake.close()
+
+
+def is_enabled(settings: Settings) -> bool:
+    """Whether anything of the door is on."""
+    endpoints = settings.gateway.http.endpoints
+    return endpoints.responses.enabled or endpoints.chat_completions.enabled
+
+
+def rules(settings: Settings) -> Rules:
+    """Who may come in."""
+    auth = settings.gateway.auth
+    proxy = auth.trusted_proxy
+    return Rules(
+        mode=auth.mode,
+        token=auth.token,
+        password=auth.password,
+        proxies=networks((*settings.gateway.trusted_proxies, *settings.server.trusted_proxies)),
+        user_header=proxy.user_header,
+        required_headers=proxy.required_headers,
+        allow_users=proxy.allow_users,
+        allow_loopback=proxy.allow_loopback,
+    )
+
+
+def lockout(auth: Auth) -> LockoutRules:
+    """How many wrong secrets are too many."""
+    limit = auth.rate_limit
+    return LockoutRules(
+        max_attempts=limit.max_attempts,
+        window=limit.window_ms / 1000,
+        lockout=limit.lockout_ms / 1000,
+        exempt_loopback=limit.exempt_loopback,
+    )
+
+
+def limits(settings: ResponsesSettings) -> Limits:
+    """What files and pictures may be."""
+    files, images = settings.files, settings.images
+    return msgspec.structs.replace(
+        RESPONSES,
+        max_urls=settings.max_url_parts,
+        document_types=frozenset(files.allowed_mimes),
+        image_types=frozenset(images.allowed_mimes),
+        document_bytes=files.max_bytes,
+        image_bytes=images.max_bytes,
+        document_fetch=_policy(files),
+        image_fetch=_policy(images),
+        max_chars=files.max_chars,
+        min_text_chars=files.pdf.min_text_chars,
+        max_rendered=files.pdf.max_pages,
+        page_pixels=files.pdf.max_pixels,
+    )
+
+
+def _policy(settings: Files | Images) -> FetchPolicy | None:
+    if not settings.allow_url:
+        return None
+    return FetchPolicy(
+        schemes=("http", "https"),
+        allowed_hosts=settings.url_allowlist,
+        max_bytes=settings.max_bytes,
+        max_redirects=settings.max_redirects,
+        timeout=settings.timeout_ms / 1000,
+    )

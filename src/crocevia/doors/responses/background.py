@@ -1,0 +1,158 @@
+"""Answers that are made while nobody waits: started, looked at, followed, cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+import msgspec
+
+from crocevia.asgi.answers import reply
+from crocevia.asgi.stream import EventStream
+from crocevia.asgi.types import Receive, Send
+from crocevia.core import json
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.gateway import Call, Cut
+
+from . import errors
+from .encode import DONE, Frame, sse
+from .plan import Desk
+from .run import Run
+
+MOST: Final = 1000  # running at once
+
+
+class Job:
+    """A run under way and the frames of it so far; `changed` is set when there are more, or none will come."""
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.frames: list[Frame] = []
+        self.over = False
+        self.call: Call | None = None
+        self.task: asyncio.Task[None] | None = None
+        self._waiting: set[asyncio.Event] = set()
+
+    async def write(self, frames: list[Frame]) -> None:
+        self.frames += frames
+        self.tell()
+
+    def tell(self) -> None:
+        for event in self._waiting:
+            event.set()
+
+    async def ended(self) -> None:
+        """Return when it is over."""
+        while not self.over:
+            await self.more(len(self.frames))
+
+    async def more(self, seen: int) -> None:
+        """Return when there are more than `seen` frames, or it is over."""
+        event = asyncio.Event()
+        self._waiting.add(event)
+        try:
+            while not self.over and len(self.frames) <= seen:
+                event.clear()
+                await event.wait()
+        finally:
+            self._waiting.discard(event)
+
+
+class Background:
+    """One per server; belongs to one event loop."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._jobs: dict[str, Job] = {}
+
+    def find(self, subject: str, response_id: str) -> Job | None:
+        job = self._jobs.get(response_id)
+        return job if job is not None and job.run.plan.link.subject == subject else None
+
+    async def answer(self, run: Run, receive: Receive, send: Send) -> None:
+        """Start the run; its caller gets the queued answer at once, or follows it. Raises GatewayError."""
+        job = self.start(run)
+        if run.plan.stream:
+            await self.follow(job, 0, receive, send)
+        else:
+            await reply(send, 200, json.encode(run.resource), [])
+
+    def start(self, run: Run) -> Job:
+        """Raises GatewayError if the call is not admitted, or too many run already."""
+        if len(self._jobs) >= MOST:
+            raise GatewayError(Code.UNAVAILABLE, say("background_busy", limit=MOST), retry_after=5)
+        job = Job(run)
+        run.resource = msgspec.structs.replace(run.resource, status="queued")
+        job.frames += run.encoder.queued(run.resource)
+        run.keep()
+        self._jobs[run.resource.id] = job
+        job.task = asyncio.create_task(self._run(job))
+        return job
+
+    async def cancel(self, job: Job) -> None:
+        """End the run now; returns when it has ended."""
+        if job.call is not None:
+            job.call.interrupt(Cut.CLIENT_GONE)
+        elif job.task is not None:
+            job.task.cancel()
+        await job.ended()
+
+    async def close(self) -> None:
+        """Cut what still runs."""
+        for job in tuple(self._jobs.values()):
+            if job.call is not None:
+                job.call.interrupt(Cut.DRAINED)
+        tasks = [job.task for job in self._jobs.values() if job.task is not None]
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def follow(self, job: Job, start: int, receive: Receive, send: Send) -> None:
+        """The frames from `start` on as an event stream, until the run is over or the client is gone."""
+        async with EventStream(send, self._desk.ping_seconds) as stream:
+            leaving = asyncio.create_task(_gone(receive))
+            try:
+                seen = start
+                while not leaving.done():
+                    fresh = job.frames[seen:]
+                    seen += len(fresh)
+                    if fresh:
+                        await stream.write(sse(fresh))
+                    if job.over and seen >= len(job.frames):
+                        await stream.end(DONE)
+                        return
+                    await _first(job.more(seen), leaving)
+            finally:
+                leaving.cancel()
+
+    async def _run(self, job: Job) -> None:
+        run = job.run
+        try:
+            job.call = run.open()
+            run.resource = msgspec.structs.replace(run.resource, status="in_progress")
+            job.frames += run.encoder.progress(run.resource)
+            run.keep()
+            await run.drive(job.call, job.write, insists=lambda: True)
+            if job.call.cut is Cut.CLIENT_GONE:
+                run.cancelled()
+        except asyncio.CancelledError:
+            run.cancelled()
+        except Exception as error:
+            known = errors.expected(error)
+            run.fail(known)
+            job.frames += run.encoder.fail(errors.failure(known), run.resource)
+        finally:
+            job.over = True
+            self._jobs.pop(run.resource.id, None)
+            job.tell()
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _first(work: object, other: asyncio.Task[None]) -> None:
+    one = asyncio.ensure_future(work)  # type: ignore[call-overload]  # a coroutine
+    try:
+        await asyncio.wait([one, other], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        one.cancel()

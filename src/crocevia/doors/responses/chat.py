@@ -1,0 +1,185 @@
+"""`POST /v1/chat/completions`: one call, for a model of the catalogue or for an agent."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from crocevia.asgi.answers import reply
+from crocevia.asgi.stream import EventStream
+from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.core import json
+from crocevia.core.calls import Sampling
+from crocevia.core.ids import new_id
+from crocevia.core.messages import ToolMessage, UserMessage
+from crocevia.runtime.gateway import Call, CallDraft
+
+from . import chat_wire, head, items, options, wire
+from .chat_encode import ChatEncoder, whole
+from .create import watching
+from .errors import expected, failure, refuse
+from .head import Head
+from .items import Placed
+from .options import Tools
+from .parts import wrong
+from .plan import WRITE, Desk
+from .requests import body_of
+from .targets import Target
+
+ENCODE: Final = "chat.completions"
+MOST_STOPS: Final = 4
+
+
+async def complete(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
+    """Raises GatewayError for what is refused before anything was sent."""
+    asked = head.read(scope)
+    operator = await desk.operators.authenticate(asked.approach)
+    operator.grant.demand(WRITE)
+    body = await body_of(desk, asked, receive)
+    request = json.decode(body or b"{}", chat_wire.Request)
+    target = await desk.targets.choose(operator, asked, request.model or desk.targets.prefix)
+    tools = options.tools(_tools(request.tools), request.tool_choice)
+    draft = await _draft(desk, target, asked, request, tools, len(body))
+    call = desk.gateway.open_model(operator.user_id, target.model, draft)
+    async with watching(receive, call):
+        await (_stream if request.stream else _whole)(desk, call, request, tools, send)
+
+
+async def _stream(desk: Desk, call: Call, request: chat_wire.Request, tools: Tools, send: Send) -> None:
+    usage = request.stream_options is not None and bool(request.stream_options.include_usage)
+    encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), _model(desk, request), usage=usage)
+    async with EventStream(send, desk.ping_seconds) as stream:
+        try:
+            async with call:
+                async for batch in call:
+                    if data := encoder.feed(batch):
+                        await stream.write(data)
+                    call.bytes_out = stream.sent
+                _check(call, tools)
+                await stream.end(encoder.end(call.fold.answer()))
+                call.bytes_out = stream.sent
+        except Exception as error:
+            known = expected(error)
+            if stream.started:
+                await stream.end(b"data: " + json.encode({"error": failure(known)}) + b"\n\ndata: [DONE]\n\n")
+            else:
+                await refuse(send, known)
+
+
+async def _whole(desk: Desk, call: Call, request: chat_wire.Request, tools: Tools, send: Send) -> None:
+    try:
+        async with call:
+            async for _ in call:
+                pass
+            _check(call, tools)
+            data = whole(call.fold.answer(), new_id("chatcmpl"), int(time.time()), _model(desk, request))
+            call.bytes_out = await reply(send, 200, data, [])
+    except Exception as error:
+        await refuse(send, expected(error))
+
+
+def _check(call: Call, tools: Tools) -> None:
+    answer = call.fold.answer()
+    if answer.stop is not None and answer.stop.value in ("max_tokens", "refusal"):
+        return
+    options.check_met(tools.choice, tools.offered, tuple(asked.name for asked in answer.tool_calls))
+
+
+def _model(desk: Desk, request: chat_wire.Request) -> str:
+    return request.model or desk.targets.prefix
+
+
+async def _draft(
+    desk: Desk, target: Target, asked: Head, request: chat_wire.Request, tools: Tools, bytes_in: int
+) -> CallDraft:
+    if request.n not in (None, 1):
+        raise wrong("n", "number_within", path="n", least=1, most=1)
+    session = head.session_key(asked)
+    placed = _placed(request.messages)
+    taken = await desk.intake.take(items.sources(placed), images=target.sees)
+    talk = items.converse(placed, {one.param: one for one in taken})
+    if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
+        raise wrong("messages", "chat_empty")
+    system = "\n\n".join(text for text in (target.system, *talk.system, *talk.documents) if text)
+    return CallDraft(
+        door="responses",
+        encode=ENCODE,
+        messages=talk.messages,
+        system=system or None,
+        tools=tools.offered,
+        max_tokens=_limit(request),
+        stream=bool(request.stream),
+        session=session or request.prompt_cache_key,
+        bytes_in=bytes_in,
+        tool_choice=tools.choice,
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        format=options.answer_format(_format(request.response_format), "response_format"),
+        sampling=_sampling(request),
+        agent=target.agent or None,
+    )
+
+
+def _limit(request: chat_wire.Request) -> int:
+    name = "max_completion_tokens" if request.max_completion_tokens is not None else "max_tokens"
+    value: int | None = getattr(request, name)
+    if value is not None and value < 1:
+        raise wrong(name, "number_least", path=name, least=1)
+    return value or wire.DEFAULT_MAX_TOKENS
+
+
+def _sampling(request: chat_wire.Request) -> Sampling:
+    stop = (request.stop,) if isinstance(request.stop, str) else tuple(request.stop or ())
+    if len(stop) > MOST_STOPS or not all(stop):
+        raise wrong("stop", "stop_malformed", limit=MOST_STOPS)
+    return Sampling(
+        temperature=options.within(request.temperature, "temperature", 0, 2),
+        top_p=options.within(request.top_p, "top_p", 0, 1),
+        presence_penalty=options.within(request.presence_penalty, "presence_penalty", -2, 2),
+        frequency_penalty=options.within(request.frequency_penalty, "frequency_penalty", -2, 2),
+        seed=request.seed,
+        stop=stop or None,
+    )
+
+
+def _tools(given: list[chat_wire.Tool] | None) -> list[wire.Tool]:
+    found = []
+    for tool in given or ():
+        told = tool.function or chat_wire.Function()
+        found.append(
+            wire.Tool(
+                type=tool.type,
+                name=told.name,
+                description=told.description,
+                parameters=told.parameters,
+                strict=told.strict,
+            )
+        )
+    return found
+
+
+def _format(given: chat_wire.ResponseFormat | None) -> wire.Format | None:
+    if given is None:
+        return None
+    told = given.json_schema or chat_wire.Schema()
+    return wire.Format(
+        type=given.type, name=told.name, schema=told.schema, description=told.description, strict=told.strict
+    )
+
+
+def _placed(messages: list[chat_wire.Message]) -> list[Placed]:
+    """Chat messages as items: what an assistant says and what it calls stand apart there."""
+    found: list[Placed] = []
+    for index, message in enumerate(messages):
+        path = f"messages[{index}]"
+        if message.role == "tool":
+            item = wire.Item(type="function_call_output", call_id=message.tool_call_id, output=message.content or "")
+            found.append(Placed(path, item))
+            continue
+        content = message.content if message.content is not None else message.refusal
+        if content is not None or message.role != "assistant":
+            found.append(Placed(path, wire.Item(type="message", role=message.role, content=content)))
+        for position, call in enumerate(message.tool_calls or ()):
+            told = call.function or chat_wire.Function()
+            item = wire.Item(type="function_call", call_id=call.id, name=told.name, arguments=told.arguments)
+            found.append(Placed(f"{path}.tool_calls[{position}]", item))
+    return found

@@ -1,0 +1,137 @@
+"""From a model's events to the chunks of `/v1/chat/completions`. Pure: bytes out, no I/O."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from crocevia.core import json
+from crocevia.core.answers import Answer
+from crocevia.core.events import (
+    ModelEvent,
+    ReasoningDelta,
+    StopReason,
+    TextDelta,
+    ToolCallDelta,
+    ToolCallDone,
+    ToolCallStarted,
+)
+from crocevia.core.usage import Usage
+
+from . import chat_wire
+
+_FINISHES: Final = {StopReason.MAX_TOKENS: "length", StopReason.REFUSAL: "content_filter"}
+
+
+class ChatEncoder:
+    """The state of one stream: every chunk has the same id; the first one names the role."""
+
+    def __init__(self, completion_id: str, created: int, model: str, *, usage: bool) -> None:
+        head = {"id": completion_id, "object": "chat.completion.chunk", "created": created, "model": model}
+        self._head = b"data: " + json.encode(head)[:-1]
+        self._tail = (b',"usage":null' if usage else b"") + b"}\n\n"
+        self._text_head = self._head + b',"choices":[{"index":0,"delta":{"content":'
+        self._text_tail = b'},"logprobs":null,"finish_reason":null}]' + self._tail
+        self._usage = usage
+        self._begun: set[int] = set()
+        self._spelled: set[int] = set()
+        self.started = False
+
+    def feed(self, batch: list[ModelEvent]) -> bytes:
+        """The chunks of one batch; neighbouring texts become one."""
+        out = [] if self.started else [self.begin()]
+        texts: list[str] = []
+        for event in batch:
+            if type(event) is TextDelta:
+                texts.append(event.text)
+                continue
+            chunk = self._other(event)
+            if chunk:
+                if texts:
+                    out.append(self._text("".join(texts)))
+                    texts.clear()
+                out.append(chunk)
+        if texts:
+            out.append(self._text("".join(texts)))
+        return b"".join(out)
+
+    def begin(self) -> bytes:
+        self.started = True
+        return self._chunk({"role": "assistant", "content": ""})
+
+    def end(self, answer: Answer) -> bytes:
+        """The last chunks, up to `[DONE]`."""
+        out = self._chunk({}, finish(answer))
+        if self._usage:
+            out += self._head + b',"choices":[],"usage":' + json.encode(counted(answer.usage)) + b"}\n\n"
+        return out + b"data: [DONE]\n\n"
+
+    def _text(self, text: str) -> bytes:
+        return self._text_head + json.encode(text) + self._text_tail
+
+    def _other(self, event: ModelEvent) -> bytes:
+        if isinstance(event, ToolCallStarted):
+            return self._start(event.index, event.id, event.name)
+        if isinstance(event, ToolCallDelta):
+            return self._spell(event.index, event.fragment)
+        if isinstance(event, ToolCallDone):
+            return self._done(event)
+        return self._chunk({"reasoning_content": event.text}) if isinstance(event, ReasoningDelta) else b""
+
+    def _start(self, index: int, call_id: str, name: str) -> bytes:
+        function = {"name": name, "arguments": ""}
+        self._begun.add(index)
+        return self._chunk({"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]})
+
+    def _spell(self, index: int, fragment: str) -> bytes:
+        self._spelled.add(index)
+        return self._chunk({"tool_calls": [{"index": index, "function": {"arguments": fragment}}]})
+
+    def _done(self, event: ToolCallDone) -> bytes:
+        """Nothing, where the call was spelled out before; else all of it."""
+        if event.index in self._spelled:
+            return b""
+        begun = b"" if event.index in self._begun else self._start(event.index, event.call.id, event.call.name)
+        return begun + self._spell(event.index, bytes(event.call.arguments).decode())
+
+    def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
+        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish}
+        return self._head + b',"choices":[' + json.encode(choice) + b"]" + self._tail
+
+
+def whole(answer: Answer, completion_id: str, created: int, model: str) -> bytes:
+    """The JSON answer."""
+    calls = [
+        chat_wire.Called(id=call.id, function=chat_wire.CalledFunction(call.name, bytes(call.arguments).decode()))
+        for call in answer.tool_calls
+    ]
+    said = chat_wire.Said(
+        role="assistant",
+        content=answer.text or (None if calls else ""),
+        reasoning_content=answer.reasoning or None,
+        tool_calls=calls or None,
+    )
+    choice = chat_wire.Answered(message=said, finish_reason=finish(answer))
+    return json.encode(
+        chat_wire.Completion(
+            id=completion_id, created=created, model=model, choices=[choice], usage=counted(answer.usage)
+        )
+    )
+
+
+def finish(answer: Answer) -> str:
+    """Why it ended."""
+    cut = _FINISHES.get(answer.stop) if answer.stop is not None else None
+    return cut or ("tool_calls" if answer.tool_calls else "stop")
+
+
+def counted(usage: Usage) -> chat_wire.Usage | None:
+    """Tokens; None when the provider did not count the two that matter."""
+    if usage.input_tokens is None or usage.output_tokens is None:
+        return None
+    return chat_wire.Usage(
+        prompt_tokens=usage.input_tokens,
+        completion_tokens=usage.output_tokens,
+        total_tokens=usage.input_tokens + usage.output_tokens,
+        prompt_tokens_details=chat_wire.Cached(usage.cache_read_tokens or 0),
+        completion_tokens_details=chat_wire.Reasoned(usage.reasoning_tokens or 0),
+    )

@@ -1,0 +1,122 @@
+"""The wire of `/v1/chat/completions`. Unknown fields are ignored and null stands for absent."""
+
+from __future__ import annotations
+
+import msgspec
+from msgspec import Raw
+
+from .wire import Choice, Part
+
+
+class Function(msgspec.Struct, frozen=True, kw_only=True):
+    name: str | None = None
+    description: str | None = None
+    parameters: Raw | None = None
+    strict: bool | None = None
+    arguments: str | None = None
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "function"
+    function: Function | None = None
+
+
+class AskedCall(msgspec.Struct, frozen=True, kw_only=True):
+    id: str | None = None
+    function: Function | None = None
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True):
+    role: str
+    content: str | list[Part] | None = None
+    refusal: str | None = None
+    tool_calls: list[AskedCall] | None = None
+    tool_call_id: str | None = None
+
+
+class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
+    include_usage: bool | None = None
+
+
+class Schema(msgspec.Struct, frozen=True, kw_only=True):
+    name: str | None = None
+    schema: Raw | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class ResponseFormat(msgspec.Struct, frozen=True, kw_only=True):
+    type: str
+    json_schema: Schema | None = None
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    model: str | None = None
+    messages: list[Message] = []
+    stream: bool | None = None
+    stream_options: StreamOptions | None = None
+    tools: list[Tool] | None = None
+    tool_choice: str | Choice | None = None
+    parallel_tool_calls: bool | None = None
+    response_format: ResponseFormat | None = None
+    n: int | None = None
+    max_tokens: int | None = None
+    max_completion_tokens: int | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    seed: int | None = None
+    stop: str | list[str] | None = None
+    user: str | None = None
+    prompt_cache_key: str | None = None
+
+
+class Cached(msgspec.Struct, frozen=True):
+    cached_tokens: int
+
+
+class Reasoned(msgspec.Struct, frozen=True):
+    reasoning_tokens: int
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    prompt_tokens_details: Cached
+    completion_tokens_details: Reasoned
+
+
+class CalledFunction(msgspec.Struct, frozen=True):
+    name: str
+    arguments: str
+
+
+class Called(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    type: str = "function"
+    function: CalledFunction
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    role: str
+    content: str | None
+    reasoning_content: str | None = None
+    tool_calls: list[Called] | None = None
+
+
+class Answered(msgspec.Struct, frozen=True, kw_only=True):
+    index: int = 0
+    message: Said
+    logprobs: None = None
+    finish_reason: str
+
+
+class Completion(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    object: str = "chat.completion"
+    created: int
+    model: str
+    choices: list[Answered]
+    usage: Usage | None

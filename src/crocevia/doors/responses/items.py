@@ -1,0 +1,256 @@
+"""Items of the wire -> messages of a conversation, each in its own place; nothing is flattened into text."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core import json
+from crocevia.core.errors import GatewayError
+from crocevia.core.messages import (
+    AssistantMessage,
+    FilePart,
+    Message,
+    Opaque,
+    TextPart,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from crocevia.runtime.control.attachments import Source, Taken
+
+from . import parts, wire
+from .parts import Placing, wrong
+
+_ID: Final = 80
+
+
+class Placed(NamedTuple):
+    """An item and where the caller put it. kept: it comes from an earlier request."""
+
+    path: str
+    item: wire.Item
+    kept: bool = False
+
+
+class Conversation(msgspec.Struct, frozen=True):
+    """system: what system and developer items say, in order. documents: texts of files, fenced."""
+
+    system: tuple[str, ...]
+    documents: tuple[str, ...]
+    messages: tuple[Message, ...]
+
+
+class Sealed(msgspec.Struct, frozen=True):
+    """What an encrypted content of ours holds: an answer exactly as its engine gave it, or a summary."""
+
+    dialect: str = ""
+    blocks: list[Raw] = []
+    summary: str = ""
+
+
+def seal(content: Sealed) -> str:
+    return base64.urlsafe_b64encode(json.encode(content)).decode()
+
+
+def unseal(text: str | None) -> Sealed | None:
+    """None for what is not ours: another provider's reasoning means nothing here."""
+    if not text:
+        return None
+    try:
+        return msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=Sealed)
+    except (binascii.Error, ValueError, msgspec.MsgspecError, RecursionError):
+        return None
+
+
+def placed(given: str | list[wire.Item] | None, base: str = "input") -> list[Placed]:
+    """The items of an input; a string is one message of the user's."""
+    if given is None:
+        return []
+    if isinstance(given, str):
+        return [Placed(base, wire.Item(type="message", role="user", content=given))]
+    if len(given) > wire.MAX_ITEMS:
+        raise wrong(base, "items_many", limit=wire.MAX_ITEMS)
+    return [Placed(f"{base}[{index}]", item) for index, item in enumerate(given)]
+
+
+def sources(items: Iterable[Placed]) -> list[Source]:
+    """Everything that has to be taken in: files of this request, pictures of all."""
+    found: list[Source] = []
+    for path, item, kept in items:
+        name = "output" if item.type == "function_call_output" else "content"
+        content = item.output if name == "output" else item.content
+        if isinstance(content, str) or content is None:
+            continue
+        for index, part in enumerate(content):
+            one = parts.source(part, f"{path}.{name}[{index}]")
+            if one is not None and (one.kind == "image" or not kept):
+                found.append(one)
+    return found
+
+
+def converse(items: Sequence[Placed], taken: Mapping[str, Taken]) -> Conversation:
+    """Raises GatewayError(INVALID_REQUEST) that names the item."""
+    building = _Building(taken)
+    for place in items:
+        building.outputs_of(place)
+    for place in items:
+        _ADD[_kind(place)](building, place)
+    return building.whole()
+
+
+def _kind(place: Placed) -> str:
+    kind = place.item.type or ("message" if place.item.role is not None else "item_reference")
+    if kind not in _ADD:
+        raise wrong(f"{place.path}.type", "item_unknown", path=f"{place.path}.type")
+    return kind
+
+
+class _Building:
+    """The conversation so far. What the assistant says in a row, words and calls, is one message."""
+
+    def __init__(self, taken: Mapping[str, Taken]) -> None:
+        self._placing = Placing(taken)
+        self._messages: list[Message] = []
+        self._system: list[str] = []
+        self._text: list[str] = []
+        self._calls: dict[str, ToolCall] = {}
+        self._opaque: Opaque | None = None
+        self._outputs: dict[str, Placed] = {}
+        self._asked: set[str] = set()
+
+    def outputs_of(self, place: Placed) -> None:
+        """Results are looked for by id: they need not stand right behind their calls."""
+        if place.item.type == "function_call_output":
+            call_id = _needed(place, "call_id", place.item.call_id)
+            self._outputs[call_id] = place
+
+    def message(self, place: Placed) -> None:
+        role, content = place.item.role, place.item.content
+        path = f"{place.path}.content"
+        if role in ("system", "developer"):
+            if text := parts.joined(content, path):
+                self._system.append(text)
+        elif role == "assistant":
+            if self._calls and not self._text:
+                self._close()
+            self._text.append(parts.joined(content, path))
+        elif role == "user":
+            self._close()
+            said = self._placing.parts(content, path)
+            if said:
+                self._messages.append(UserMessage(parts=said))
+        else:
+            raise wrong(f"{place.path}.role", "role_unknown", path=f"{place.path}.role")
+
+    def function_call(self, place: Placed) -> None:
+        item = place.item
+        call_id = _needed(place, "call_id", item.call_id)
+        name = _needed(place, "name", item.name)
+        if call_id in self._asked:
+            raise wrong(f"{place.path}.call_id", "call_repeated", id=call_id[:_ID])
+        self._asked.add(call_id)
+        self._calls[call_id] = ToolCall(id=call_id, name=name, arguments=_arguments(place, item.arguments))
+
+    def function_call_output(self, place: Placed) -> None:
+        if place.item.call_id not in self._asked:
+            raise wrong(place.path, "output_without_call", path=place.path, id=(place.item.call_id or "")[:_ID])
+        self._close()
+
+    def reasoning(self, place: Placed) -> None:
+        sealed = unseal(place.item.encrypted_content)
+        if sealed is not None and sealed.blocks:
+            self._opaque = Opaque(dialect=sealed.dialect, blocks=Raw(json.encode(sealed.blocks)))
+
+    def compaction(self, place: Placed) -> None:
+        sealed = unseal(place.item.encrypted_content)
+        if sealed is None or not sealed.summary:
+            param = f"{place.path}.encrypted_content"
+            raise wrong(param, "compaction_unknown", path=param)
+        self._close()
+        told = f"[Summary of the conversation so far]\n{sealed.summary}"
+        self._messages.append(UserMessage(parts=(TextPart(text=told),)))
+
+    def item_reference(self, place: Placed) -> None:
+        """Taken for the schema's sake: items come whole."""
+
+    def whole(self) -> Conversation:
+        self._close()
+        return Conversation(tuple(self._system), tuple(self._placing.documents), tuple(self._messages))
+
+    def _close(self) -> None:
+        """End the assistant's message; the results of its calls follow at once."""
+        text, calls, opaque = "".join(self._text), tuple(self._calls.values()), self._opaque
+        self._text, self._calls, self._opaque = [], {}, None
+        if not text and not calls:
+            return
+        self._messages.append(AssistantMessage(text=text or None, tool_calls=calls, opaque=opaque))
+        pictures: list[FilePart] = []
+        for call in calls:
+            content, shown = self._result(call)
+            self._messages.append(ToolMessage(call_id=call.id, content=content))
+            pictures += shown
+        if pictures:
+            self._messages.append(UserMessage(parts=tuple(pictures)))
+
+    def _result(self, call: ToolCall) -> tuple[str, list[FilePart]]:
+        place = self._outputs.get(call.id)
+        if place is None:
+            raise wrong("input", "output_missing", id=call.id[:_ID])
+        found = self._placing.parts(place.item.output, f"{place.path}.output")
+        text = "".join(part.text for part in found if isinstance(part, TextPart))
+        return text, [part for part in found if isinstance(part, FilePart)]
+
+
+_ADD: Final = {
+    "message": _Building.message,
+    "function_call": _Building.function_call,
+    "function_call_output": _Building.function_call_output,
+    "reasoning": _Building.reasoning,
+    "compaction": _Building.compaction,
+    "item_reference": _Building.item_reference,
+}
+
+
+def _needed(place: Placed, name: str, value: str | None) -> str:
+    if not value:
+        param = f"{place.path}.{name}"
+        raise wrong(param, "field_needed", field=param)
+    return value
+
+
+def _arguments(place: Placed, text: str | None) -> Raw:
+    spelled = (text or "").strip() or "{}"
+    try:
+        msgspec.json.decode(spelled, type=dict)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        param = f"{place.path}.arguments"
+        raise wrong(param, "arguments_not_object", path=param) from None
+    return Raw(spelled.encode())
+
+
+def decoded(stored: bytes) -> list[wire.Item]:
+    """Items as they were kept. Raises GatewayError(INVALID_REQUEST) if they cannot be read any more."""
+    try:
+        return msgspec.json.decode(stored, type=list[wire.Item])
+    except msgspec.MsgspecError:
+        raise wrong("previous_response_id", "previous_response_missing", id="") from None
+
+
+__all__ = [
+    "Conversation",
+    "GatewayError",
+    "Placed",
+    "Sealed",
+    "converse",
+    "decoded",
+    "placed",
+    "seal",
+    "sources",
+    "unseal",
+]

@@ -1,0 +1,153 @@
+"""Tools, their choice, the form of the answer and sampling: from the wire to core values, for both surfaces."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core.calls import AnswerFormat, ToolChoice
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.messages import Tool
+
+from . import wire
+from .parts import wrong
+
+_NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
+_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
+_WORDS: Final = frozenset({"auto", "none", "required"})
+
+
+class Tools(msgspec.Struct, frozen=True):
+    """offered: what the model sees. choice: what it may or must do with it. shown: all, as the answer repeats them."""
+
+    offered: tuple[Tool, ...]
+    choice: ToolChoice
+    shown: tuple[wire.ShownTool, ...]
+    shown_choice: str | dict[str, Any]
+
+
+def tools(given: list[wire.Tool] | None, choice: str | wire.Choice | None) -> Tools:
+    """Raises GatewayError(INVALID_REQUEST) that names the tool or the choice."""
+    functions = {tool.name or "": tool for tool in _functions(given or [])}
+    offered = {name: _offered(tool) for name, tool in functions.items()}
+    allowed, chosen, shown = _choose(choice, list(offered))
+    visible = tuple(tool for name, tool in offered.items() if name in allowed)
+    if chosen.mode == "required" and not visible:
+        raise wrong("tool_choice", "choice_without_tools")
+    return Tools(visible, chosen, tuple(map(_shown, functions.values())), shown)
+
+
+def _functions(given: list[wire.Tool]) -> list[wire.Tool]:
+    found: dict[str, wire.Tool] = {}
+    for index, tool in enumerate(given):
+        if tool.type != "function":
+            continue  # a hosted tool of somebody else's: nobody here could run it
+        name = tool.name or ""
+        if not _NAME.fullmatch(name):
+            raise wrong(f"tools[{index}].name", "tool_name", path=f"tools[{index}].name")
+        if name in found:
+            raise wrong(f"tools[{index}].name", "tool_repeated", index=index, name=name)
+        if not _is_object(tool.parameters):
+            raise wrong(f"tools[{index}].parameters", "parameters_not_object", path=f"tools[{index}].parameters")
+        found[name] = tool
+    return list(found.values())
+
+
+def _is_object(schema: Raw | None) -> bool:
+    return schema is None or bytes(schema).lstrip()[:1] in (b"{", b"n")
+
+
+def _offered(tool: wire.Tool) -> Tool:
+    schema = tool.parameters
+    bare = schema is None or bytes(schema) == b"null"
+    return Tool(
+        name=tool.name or "",
+        description=tool.description or "",
+        parameters=_NO_PARAMETERS if bare or schema is None else Raw(bytes(schema)),
+    )
+
+
+def _shown(tool: wire.Tool) -> wire.ShownTool:
+    schema = None if tool.parameters is None else Raw(bytes(tool.parameters))
+    return wire.ShownTool(name=tool.name or "", description=tool.description, parameters=schema, strict=tool.strict)
+
+
+def _choose(choice: str | wire.Choice | None, names: list[str]) -> tuple[list[str], ToolChoice, str | dict[str, Any]]:
+    """The tools that may be called, the choice, and how the answer repeats it."""
+    if choice is None:
+        return names, ToolChoice(), "auto"
+    if isinstance(choice, str):
+        if choice not in _WORDS:
+            raise wrong("tool_choice", "choice_unknown")
+        return names, ToolChoice(mode=choice), choice  # type: ignore[arg-type]  # one of the three words
+    if choice.type == "function":
+        name = choice.name or str((choice.function or {}).get("name", ""))
+        if name not in names:
+            raise wrong("tool_choice", "choice_of_unknown", name=name[:80])
+        return [name], ToolChoice(mode="required", name=name), {"type": "function", "name": name}
+    if choice.type == "allowed_tools":
+        return _allowed(choice, names)
+    raise wrong("tool_choice", "choice_unknown")
+
+
+def _allowed(choice: wire.Choice, names: list[str]) -> tuple[list[str], ToolChoice, dict[str, Any]]:
+    nested = choice.allowed_tools or {}
+    listed: Any = choice.tools if choice.tools is not None else nested.get("tools", [])
+    mode = choice.mode or nested.get("mode") or "auto"
+    if mode not in _WORDS or not isinstance(listed, list):
+        raise wrong("tool_choice", "choice_unknown")
+    wanted = [_listed_name(entry) for entry in listed]
+    for name in wanted:
+        if name not in names:
+            raise wrong("tool_choice", "choice_of_unknown", name=name[:80])
+    shown = {"type": "allowed_tools", "mode": mode, "tools": [{"type": "function", "name": name} for name in wanted]}
+    return wanted, ToolChoice(mode=mode), shown  # type: ignore[arg-type]  # one of the three words
+
+
+def _listed_name(entry: Any) -> str:
+    if not isinstance(entry, dict):
+        return ""
+    return str(entry.get("name") or (entry.get("function") or {}).get("name", ""))
+
+
+def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
+    """None: plain text. Raises GatewayError(INVALID_REQUEST) for a form that is not whole."""
+    if given is None or given.type == "text":
+        return None
+    if given.type == "json_object":
+        return AnswerFormat(param=param)
+    if given.type != "json_schema":
+        raise wrong(f"{param}.type", "format_unknown", path=f"{param}.type")
+    for name in ("name", "schema"):
+        if getattr(given, name) is None:
+            raise wrong(f"{param}.{name}", "field_needed", field=f"{param}.{name}")
+    schema = Raw(bytes(given.schema or b""))
+    if schema[:1] != b"{":
+        raise wrong(f"{param}.schema", "parameters_not_object", path=f"{param}.schema")
+    return AnswerFormat(
+        param=param, name=given.name or "", schema=schema, strict=bool(given.strict), description=given.description
+    )
+
+
+def within(value: float | None, param: str, least: float, most: float) -> float | None:
+    """Raises GatewayError(INVALID_REQUEST) outside the bounds."""
+    if value is not None and not least <= value <= most:
+        raise wrong(param, "number_within", path=param, least=least, most=most)
+    return value
+
+
+def check_met(choice: ToolChoice, offered: tuple[Tool, ...], called: tuple[str, ...]) -> None:
+    """Raises GatewayError(UPSTREAM_FAILED) when the model did not keep to what the caller demanded."""
+    names = {tool.name for tool in offered}
+    stray = next((name for name in called if name not in names), None)
+    unmet = (
+        stray is not None
+        or (choice.mode == "required" and not called)
+        or (choice.mode == "none" and called)
+        or (choice.name is not None and any(name != choice.name for name in called))
+    )
+    if unmet:
+        raise GatewayError(Code.UPSTREAM_FAILED, say("choice_unmet"), param="tool_choice")

@@ -1,0 +1,129 @@
+"""The parts of a content: text as it is, files and pictures as sources for the intake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.messages import FilePart, Part, TextPart
+from crocevia.runtime.control.attachments import Source, Taken
+
+from . import wire
+
+TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+_PICTURES: Final = frozenset({"input_image", "image_url"})
+_FILES: Final = frozenset({"input_file", "file"})
+
+
+def text_of(part: wire.Part, path: str) -> str | None:
+    """The text of a part of words; None for a file or picture. Raises GatewayError for any other kind."""
+    if part.type in TEXTS:
+        if part.text is None:
+            raise wrong(f"{path}.text", "field_needed", field=f"{path}.text")
+        return part.text
+    if part.type == "refusal":
+        return part.refusal or ""
+    if part.type in _PICTURES or part.type in _FILES:
+        return None
+    raise wrong(f"{path}.type", "part_unknown", path=f"{path}.type")
+
+
+def joined(content: str | list[wire.Part] | None, path: str) -> str:
+    """A content that is nothing but text. Raises GatewayError where it is more."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    found = []
+    for index, part in enumerate(content):
+        text = text_of(part, f"{path}[{index}]")
+        if text is None:
+            raise wrong(f"{path}[{index}].type", "part_unknown", path=f"{path}[{index}].type")
+        found.append(text)
+    return "".join(found)
+
+
+def source(part: wire.Part, path: str) -> Source | None:
+    """Where the bytes of a file or picture are; None for text."""
+    if part.type in _PICTURES:
+        return _picture(part, path)
+    return _file(part, path) if part.type in _FILES else None
+
+
+def _picture(part: wire.Part, path: str) -> Source:
+    if part.source is not None:
+        return _spelled(part.source, path, picture=True)
+    address = part.image_url.url if isinstance(part.image_url, wire.ImageAddress) else part.image_url
+    if not address:
+        raise wrong(f"{path}.image_url", "field_needed", field=f"{path}.image_url")
+    return Source(param=path, url=address, kind="image")
+
+
+def _file(part: wire.Part, path: str) -> Source:
+    if part.source is not None:
+        return _spelled(part.source, path, picture=False)
+    if part.file_id is not None:
+        raise wrong(f"{path}.file_id", "file_id_unknown", path=f"{path}.file_id")
+    name, data = part.filename, part.file_data
+    if data is not None and data[:5].lower() != "data:":
+        return Source(param=path, data=data, kind="document", name=name)
+    address = data or part.file_url
+    if not address:
+        raise wrong(f"{path}.file_data", "field_needed", field=f"{path}.file_data")
+    return Source(param=path, url=address, kind="document", name=name)
+
+
+def _spelled(spelled: wire.Source, path: str, *, picture: bool) -> Source:
+    if spelled.type not in ("url", "base64"):
+        raise wrong(f"{path}.source.type", "part_unknown", path=f"{path}.source.type")
+    needed = "url" if spelled.type == "url" else "data"
+    value = getattr(spelled, needed)
+    if not value:
+        raise wrong(f"{path}.source.{needed}", "field_needed", field=f"{path}.source.{needed}")
+    return Source(
+        param=path,
+        **{needed: value},
+        kind="image" if picture else "document",
+        media_type=spelled.media_type,
+        name=spelled.filename,
+    )
+
+
+class Placing:
+    """Puts what was taken in where it belongs: documents' text beside the instructions, pictures in the message."""
+
+    def __init__(self, taken: Mapping[str, Taken]) -> None:
+        self._taken = taken
+        self.documents: list[str] = []
+
+    def parts(self, content: str | list[wire.Part] | None, path: str) -> tuple[Part, ...]:
+        """The parts of a message of the user's."""
+        if content is None or isinstance(content, str):
+            return (TextPart(text=content),) if content else ()
+        found: list[Part] = []
+        for index, part in enumerate(content):
+            where = f"{path}[{index}]"
+            text = text_of(part, where)
+            if text is not None:
+                found.append(TextPart(text=text))
+            elif (taken := self._taken.get(where)) is not None:
+                found += self._place(taken)
+            else:
+                found.append(TextPart(text=_gone(part)))
+        return tuple(found)
+
+    def _place(self, taken: Taken) -> list[Part]:
+        self.documents += [part.text for part in taken.parts if isinstance(part, TextPart)]
+        pictures: list[Part] = [part for part in taken.parts if isinstance(part, FilePart)]
+        if taken.kind == "image":
+            return pictures
+        return [TextPart(text=f"[attached: {taken.name}]"), *pictures]
+
+
+def _gone(part: wire.Part) -> str:
+    """Files live for one request: what is left of an earlier one is that there was one."""
+    name = part.filename or (part.source.filename if part.source else None)
+    return f"[attached earlier: {name}]" if name else "[attached earlier]"
+
+
+def wrong(param: str, key: str, **args: str | float) -> GatewayError:
+    return GatewayError(Code.INVALID_REQUEST, say(key, **args), param=param)

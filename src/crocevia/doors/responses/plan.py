@@ -1,0 +1,243 @@
+"""A request for an answer, understood whole before anything is paid for: who answers, with what, to what."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from crocevia.core import json
+from crocevia.core.calls import Sampling
+from crocevia.core.errors import GatewayError
+from crocevia.core.ids import new_id
+from crocevia.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from crocevia.runtime.control.attachments import Intake
+from crocevia.runtime.control.operators import Operator, Operators
+from crocevia.runtime.control.responses import Link, Responses, StoredResponse, previous_missing
+from crocevia.runtime.gateway import CallDraft, Gateway
+
+from . import items, options, resource, wire
+from .head import Head, session_key
+from .items import Conversation, Placed
+from .options import Tools
+from .parts import wrong
+from .targets import Target, Targets
+
+WRITE: Final = "operator.write"
+ENCODE: Final = "responses"
+_METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
+_TRUNCATIONS: Final = frozenset({"auto", "disabled"})
+_CHARACTERS_PER_TOKEN: Final = 3
+_ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
+
+
+class Desk(msgspec.Struct, frozen=True):
+    """What the whole door works with. max_body: bytes. ping_seconds: of silence on a stream."""
+
+    gateway: Gateway
+    operators: Operators
+    targets: Targets
+    responses: Responses
+    intake: Intake
+    max_body: int
+    ping_seconds: float
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """One answer to be made. keep: it is stored. given: the items of this request alone, as JSON."""
+
+    operator: Operator
+    target: Target
+    tools: Tools
+    draft: CallDraft
+    resource: wire.Resource
+    link: Link
+    session: str | None
+    given: bytes
+    sealing: bool
+    stream: bool
+    background: bool
+
+    @property
+    def keep(self) -> bool:
+        return self.resource.store or self.session is not None
+
+    def stored(self, shown: wire.Resource, keep_seconds: float, events: bytes | None = None) -> StoredResponse:
+        """The row of the answer as it is now."""
+        now = time.time()
+        return StoredResponse(
+            id=shown.id,
+            subject=self.link.subject,
+            agent=self.link.agent,
+            session=self.session,
+            previous_id=shown.previous_response_id,
+            status=shown.status,
+            visible=self.resource.store,
+            created_at=now,
+            expires_at=now + keep_seconds,
+            input=self.given,
+            resource=json.encode(shown),
+            events=events,
+        )
+
+
+class _Told(msgspec.Struct):
+    """What is read of a stored answer when a conversation goes on."""
+
+    output: list[wire.Item]
+
+
+Local = Mapping[str, list[StoredResponse]]
+"""Chains that one WebSocket connection remembers by the id of their last answer, stored or not."""
+
+
+async def make(
+    desk: Desk, operator: Operator, head: Head, request: wire.Request, bytes_in: int, local: Local | None = None
+) -> Plan:
+    """Raises GatewayError for everything that is wrong with the request."""
+    operator.grant.demand(WRITE)
+    _check(request)
+    target = await desk.targets.choose(operator, head, request.model)
+    tools = options.tools(request.tools, request.tool_choice)
+    form = options.answer_format(request.text.format if request.text else None, "text.format")
+    named = session_key(head)
+    chain, session = await _before(desk, operator, target, request, named, local or {})
+    fresh = items.placed(request.input)
+    talk = await _converse(desk, target, [*_kept(chain), *fresh])
+    previous = chain[-1].id if chain else None
+    shown = resource.opening(
+        request,
+        tools,
+        response_id=new_id("resp"),
+        created_at=int(time.time()),
+        previous=previous,
+        store=request.store is not False,
+    )
+    return Plan(
+        operator=operator,
+        target=target,
+        tools=tools,
+        draft=CallDraft(
+            door="responses",
+            encode=ENCODE,
+            messages=_fitting(desk, target, request, talk.messages),
+            system=_system(target, request.instructions, head, talk),
+            tools=tools.offered,
+            max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
+            stream=bool(request.stream),
+            session=session or request.prompt_cache_key,
+            bytes_in=bytes_in,
+            tool_choice=tools.choice,
+            parallel_tool_calls=request.parallel_tool_calls is not False,
+            format=form,
+            sampling=Sampling(
+                temperature=options.within(request.temperature, "temperature", 0, 2),
+                top_p=options.within(request.top_p, "top_p", 0, 1),
+                presence_penalty=options.within(request.presence_penalty, "presence_penalty", -2, 2),
+                frequency_penalty=options.within(request.frequency_penalty, "frequency_penalty", -2, 2),
+            ),
+            agent=target.agent or None,
+        ),
+        resource=shown,
+        link=Link(operator.subject, target.agent, named),
+        session=session,
+        given=json.encode([place.item for place in fresh]),
+        sealing="reasoning.encrypted_content" in (request.include or ()) or request.store is not False,
+        stream=bool(request.stream),
+        background=bool(request.background),
+    )
+
+
+def _check(request: wire.Request) -> None:
+    for name, least in (("max_output_tokens", 1), ("max_tool_calls", 1)):
+        value = getattr(request, name)
+        if value is not None and value < least:
+            raise wrong(name, "number_least", path=name, least=least)
+    options.within(request.top_logprobs, "top_logprobs", 0, 20)
+    if request.truncation is not None and request.truncation not in _TRUNCATIONS:
+        raise wrong("truncation", "truncation_unknown")
+    if request.background and request.store is False:
+        raise wrong("background", "background_unstored")
+    pairs, key_length, value_length = _METADATA
+    metadata = request.metadata or {}
+    if len(metadata) > pairs or any(len(k) > key_length or len(v) > value_length for k, v in metadata.items()):
+        raise wrong("metadata", "metadata_large", pairs=pairs, name=key_length, value=value_length)
+
+
+async def _before(
+    desk: Desk, operator: Operator, target: Target, request: wire.Request, named: str | None, local: Local
+) -> tuple[list[StoredResponse], str | None]:
+    """The answers that this one goes on from, and the session it belongs to."""
+    session = f"key:{named}" if named is not None else None
+    link = Link(operator.subject, target.agent, session)
+    wanted = request.previous_response_id
+    if wanted is not None:
+        chain = local.get(wanted)
+        if chain is None:
+            chain = await desk.responses.chain(link, wanted)
+        elif chain[-1].agent != target.agent:
+            raise previous_missing(wanted)
+        return chain, chain[-1].session or session
+    # A bare model is a plain model: `user` names its end user there, and starts no session.
+    if session is None and target.agent and request.user and request.user.strip():
+        session = f"user:{request.user.strip()}"
+        link = Link(operator.subject, target.agent, session)
+    newest = await desk.responses.head(link)
+    if newest is None:
+        return [], session
+    try:
+        return await desk.responses.chain(link, newest), session
+    except GatewayError:
+        return [], session  # it expired in between: the session starts afresh
+
+
+def _kept(chain: list[StoredResponse]) -> list[Placed]:
+    found: list[wire.Item] = []
+    for stored in chain:
+        found += items.decoded(stored.input)
+        found += msgspec.json.decode(stored.resource, type=_Told).output
+    return [Placed(f"previous[{index}]", item, kept=True) for index, item in enumerate(found)]
+
+
+async def _converse(desk: Desk, target: Target, placed: list[Placed]) -> Conversation:
+    taken = await desk.intake.take(items.sources(placed), images=target.sees)
+    talk = items.converse(placed, {one.param: one for one in taken})
+    if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
+        raise wrong("input", "input_empty")
+    return talk
+
+
+def _system(target: Target, instructions: str | None, head: Head, talk: Conversation) -> str | None:
+    told = [target.system, instructions, *talk.system]
+    if head.channel is not None:
+        told.append(f"Channel: {head.channel[:80]}")
+    told += talk.documents
+    return "\n\n".join(text for text in told if text) or None
+
+
+def _fitting(desk: Desk, target: Target, request: wire.Request, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """With `truncation: auto`, without the oldest rounds that the model's window has no room for."""
+    spec = desk.targets.spec(target.model)
+    if request.truncation != "auto" or spec is None or spec.context_window is None:
+        return messages
+    room = int(spec.context_window * _ROOM) * _CHARACTERS_PER_TOKEN
+    starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
+    for start in [0, *starts]:
+        if sum(map(_length, messages[start:])) <= room:
+            return messages[start:]
+    return messages[starts[-1] :] if starts else messages
+
+
+def _length(message: Message) -> int:
+    if isinstance(message, ToolMessage):
+        return len(message.content)
+    if isinstance(message, AssistantMessage):
+        return len(message.text or "") + sum(len(call.arguments) for call in message.tool_calls)
+    return len(message.text)
+
+
+def read(body: bytes) -> wire.Request:
+    """The request's shape. Raises GatewayError(INVALID_REQUEST)."""
+    return json.decode(body or b"{}", wire.Request)

@@ -1,0 +1,106 @@
+"""Who answers: an agent by name, or a model of the catalogue where that is exposed."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import msgspec
+
+from crocevia.core.catalogue import ModelSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control.operators import Operator
+from crocevia.runtime.control.rosters import Agent, Roster, Rosters
+from crocevia.runtime.gateway import Gateway
+
+from .head import Head
+
+ADMIN: Final = "operator.admin"
+_AGENT: Final = re.compile(r"[^\s/]{1,128}(?: [^\s/]{1,128})*")
+_NAMED: Final = 80
+
+
+class Target(msgspec.Struct, frozen=True, kw_only=True):
+    """agent: the name of whoever answers; empty for a bare model. model: of the catalogue. system: the agent's own."""
+
+    agent: str
+    model: str
+    system: str | None
+    sees: bool
+
+
+class Targets:
+    """prefix: what agents' names begin with. exposed: models answer by their own names too."""
+
+    def __init__(self, rosters: Rosters, gateway: Gateway, *, prefix: str = "openclaw", exposed: bool = False) -> None:
+        self.prefix = prefix
+        self._rosters = rosters
+        self._gateway = gateway
+        self._exposed = exposed
+
+    async def choose(self, operator: Operator, head: Head, model: str | None) -> Target:
+        """Raises GatewayError: INVALID_REQUEST (nobody of that name), FORBIDDEN, UNAVAILABLE."""
+        name = self._agent_name(head, model)
+        if name is None:
+            assert model is not None
+            return self._target("", None, self._override(operator, head) or model)
+        roster = await self._rosters.of(operator.user_id)
+        agent = _pick(roster, name)
+        chosen = self._override(operator, head) or self._rosters.model_of(agent)
+        return self._target(agent.name, agent.system_prompt, chosen)
+
+    async def names(self, operator: Operator) -> list[str]:
+        """Everything that answers to this operator, as `/v1/models` lists it."""
+        roster = await self._rosters.of(operator.user_id)
+        agents = sorted({agent.name for agent in roster.agents.values()})
+        names = [self.prefix, f"{self.prefix}/default", *(f"{self.prefix}/{name}" for name in agents)]
+        return names + (sorted(self._rosters.catalogue) if self._exposed else [])
+
+    def spec(self, name: str) -> ModelSpec | None:
+        return self._rosters.catalogue.get(name)
+
+    def _agent_name(self, head: Head, model: str | None) -> str | None:
+        """The agent that is meant (empty: the default one); None for a model of the catalogue."""
+        if head.agent is not None:
+            return head.agent
+        if model is None:
+            raise GatewayError(Code.INVALID_REQUEST, say("field_needed", field="model"), param="model")
+        if self._exposed and model in self._rosters.catalogue:
+            return None
+        bare = model.strip()
+        low = bare.lower()
+        if low in (self.prefix, f"{self.prefix}/default", f"{self.prefix}:default"):
+            return ""
+        for start in (f"{self.prefix}/", f"{self.prefix}:", "agent:"):
+            if low.startswith(start) and _AGENT.fullmatch(bare[len(start) :]):
+                return bare[len(start) :]
+        raise GatewayError(Code.INVALID_REQUEST, say("model_invalid", prefix=self.prefix), param="model")
+
+    def _override(self, operator: Operator, head: Head) -> str | None:
+        """Another model than the agent's own: its name, or `engine/upstream`."""
+        if head.model is None:
+            return None
+        operator.grant.demand(ADMIN)
+        catalogue = self._rosters.catalogue
+        if head.model in catalogue:
+            return head.model
+        engine, _, upstream = head.model.rpartition("/")
+        for name, spec in catalogue.items():
+            if spec.upstream == upstream and engine in ("", spec.engine):
+                return name
+        raise GatewayError(Code.NOT_FOUND, say("model_unknown", name=head.model[:_NAMED]))
+
+    def _target(self, agent: str, system: str | None, model: str) -> Target:
+        sees = self._gateway.abilities(model).images
+        return Target(agent=agent, model=model, system=system or None, sees=sees)
+
+
+def _pick(roster: Roster, name: str) -> Agent:
+    if not name or name.lower() == "default":
+        if roster.default is None:
+            raise GatewayError(Code.INVALID_REQUEST, say("agent_unclear"), param="model")
+        return roster.default
+    found = roster.find(name)
+    if found is None:
+        raise GatewayError(Code.INVALID_REQUEST, say("agent_unknown", name=name[:_NAMED]), param="model")
+    return found

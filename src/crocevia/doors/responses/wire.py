@@ -1,0 +1,262 @@
+"""The wire of `/v1/responses`: Open Responses, release 2026-04-24, and the forms that real clients send beside it.
+
+Unknown fields are ignored and null stands for absent: clients send what their own provider has.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+MAX_ITEMS: Final = 10_000
+DEFAULT_MAX_TOKENS: Final = 8192
+
+Extra: TypeAlias = dict[str, Any]
+
+
+class Source(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Where a file or picture is, as the specification spells it. type: `url` or `base64`."""
+
+    type: str
+    url: str | None = None
+    media_type: str | None = None
+    data: str | None = None
+    filename: str | None = None
+
+
+class ImageAddress(msgspec.Struct, frozen=True, omit_defaults=True):
+    """How chat completions spell a picture."""
+
+    url: str
+    detail: str | None = None
+
+
+class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One part of a content. Which fields count depends on `type`."""
+
+    type: str
+    text: str | None = None
+    refusal: str | None = None
+    source: Source | None = None
+    image_url: str | ImageAddress | None = None
+    detail: str | None = None
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+    video_url: str | None = None
+
+
+class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """One item of the input. Which fields count depends on `type`; without one it is a message."""
+
+    type: str | None = None
+    id: str | None = None
+    role: str | None = None
+    content: str | list[Part] | None = None
+    phase: str | None = None
+    status: str | None = None
+    call_id: str | None = None
+    name: str | None = None
+    arguments: str | None = None
+    output: str | list[Part] | None = None
+    summary: list[Any] | None = None
+    encrypted_content: str | None = None
+
+
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """Only functions can be called by a client; what else is offered is left out."""
+
+    type: str = "function"
+    name: str | None = None
+    description: str | None = None
+    parameters: Raw | None = None
+    strict: bool | None = None
+
+
+class Choice(msgspec.Struct, frozen=True, kw_only=True):
+    """A function, or a set of allowed ones. `function`: how chat completions spell the name."""
+
+    type: str
+    name: str | None = None
+    function: Extra | None = None
+    mode: str | None = None
+    tools: list[Extra] | None = None
+    allowed_tools: Extra | None = None
+
+
+class Format(msgspec.Struct, frozen=True, kw_only=True):
+    type: str
+    name: str | None = None
+    schema: Raw | None = None
+    description: str | None = None
+    strict: bool | None = None
+
+
+class Text(msgspec.Struct, frozen=True, kw_only=True):
+    format: Format | None = None
+    verbosity: str | None = None
+
+
+class Reasoning(msgspec.Struct, frozen=True, kw_only=True):
+    effort: str | None = None
+    summary: str | None = None
+
+
+class Request(msgspec.Struct, frozen=True, kw_only=True):
+    """The body of `POST /v1/responses` and, with `type`, of a WebSocket message."""
+
+    type: str | None = None
+    model: str | None = None
+    input: str | list[Item] | None = None
+    instructions: str | None = None
+    previous_response_id: str | None = None
+    include: list[str] | None = None
+    tools: list[Tool] | None = None
+    tool_choice: str | Choice | None = None
+    metadata: dict[str, str] | None = None
+    text: Text | None = None
+    temperature: float | None = None
+    top_p: float | None = None
+    presence_penalty: float | None = None
+    frequency_penalty: float | None = None
+    parallel_tool_calls: bool | None = None
+    stream: bool | None = None
+    stream_options: Extra | None = None
+    background: bool | None = None
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    reasoning: Reasoning | None = None
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+    truncation: str | None = None
+    store: bool | None = None
+    service_tier: str | None = None
+    top_logprobs: int | None = None
+    user: str | None = None
+
+
+class ShownTool(msgspec.Struct, frozen=True, kw_only=True):
+    """A tool as the answer repeats it: all five keys, always."""
+
+    type: str = "function"
+    name: str
+    description: str | None
+    parameters: Raw | None
+    strict: bool | None
+
+
+class InputDetails(msgspec.Struct, frozen=True):
+    cached_tokens: int
+
+
+class OutputDetails(msgspec.Struct, frozen=True):
+    reasoning_tokens: int
+
+
+class Usage(msgspec.Struct, frozen=True, kw_only=True):
+    input_tokens: int
+    input_tokens_details: InputDetails
+    output_tokens: int
+    output_tokens_details: OutputDetails
+    total_tokens: int
+
+
+class Fault(msgspec.Struct, frozen=True):
+    code: str
+    message: str
+
+
+class Incomplete(msgspec.Struct, frozen=True):
+    reason: str
+
+
+class Resource(msgspec.Struct, frozen=True, kw_only=True):
+    """The answer: all 31 keys, null where there is nothing to say."""
+
+    id: str
+    object: str = "response"
+    created_at: int
+    completed_at: int | None = None
+    status: str = "in_progress"
+    incomplete_details: Incomplete | None = None
+    model: str
+    previous_response_id: str | None = None
+    instructions: str | None = None
+    output: list[Raw] = []
+    error: Fault | None = None
+    tools: list[ShownTool] = []
+    tool_choice: str | Extra = "auto"
+    truncation: str = "disabled"
+    parallel_tool_calls: bool = True
+    text: Extra = msgspec.field(default_factory=lambda: {"format": {"type": "text"}})
+    top_p: float = 1
+    temperature: float = 1
+    presence_penalty: float = 0
+    frequency_penalty: float = 0
+    top_logprobs: int = 0
+    reasoning: Extra | None = None
+    usage: Usage | None = None
+    max_output_tokens: int | None = None
+    max_tool_calls: int | None = None
+    store: bool = True
+    background: bool = False
+    service_tier: str = "default"
+    metadata: dict[str, str] = {}
+    safety_identifier: str | None = None
+    prompt_cache_key: str | None = None
+
+
+class Said(msgspec.Struct, frozen=True, kw_only=True):
+    """`output_text`. Older validators insist on `logprobs`."""
+
+    type: str = "output_text"
+    text: str
+    annotations: list[Extra] = []
+    logprobs: list[Extra] = []
+
+
+class MessageItem(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "message"
+    id: str
+    status: str
+    role: str = "assistant"
+    content: list[Said]
+
+
+class CallItem(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "function_call"
+    id: str
+    call_id: str
+    name: str
+    arguments: str
+    status: str
+
+
+class SummaryText(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "summary_text"
+    text: str
+
+
+class ReasoningItem(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "reasoning"
+    id: str
+    summary: list[SummaryText]
+    encrypted_content: str | UnsetType = UNSET
+    status: str
+
+
+class CompactionItem(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "compaction"
+    id: str
+    encrypted_content: str
+
+
+class Compacted(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    object: str = "response.compaction"
+    created_at: int
+    output: list[CompactionItem]
+    usage: Usage | None
