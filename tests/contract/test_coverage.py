@@ -6,6 +6,7 @@ from pathlib import Path
 
 from tests.contract.atp.requirements import REQUIREMENTS as ATP
 from tests.contract.pepper.requirements import REQUIREMENTS as PEPPER
+from tests.contract.pepper.requirements_classic import REQUIREMENTS as CLASSIC
 from tests.contract.pepper.requirements_money import REQUIREMENTS as MONEY
 from tests.contract.requirements import check_both_ways
 
@@ -13,7 +14,7 @@ HERE = Path(__file__).parent
 
 
 def test_pepper_requirements_and_tests_match_both_ways() -> None:
-    check_both_ways(PEPPER + MONEY, HERE / "pepper")
+    check_both_ways(PEPPER + MONEY + CLASSIC, HERE / "pepper")
 
 
 def test_atp_requirements_and_tests_match_both_ways() -> None:
