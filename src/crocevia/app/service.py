@@ -111,7 +111,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/api": classic,
             "/api.php": classic,
             "/api/v1/": atp,
-            "/.well-known/jwks.json": atp,
+            "/.well-known/": atp,
             "/kit.php": KitEndpoint(lambda name: _model_name(catalogue, name)),
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }

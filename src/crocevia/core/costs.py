@@ -87,7 +87,7 @@ def plain(amount: Decimal) -> str:
     """The shortest plain spelling: `0.42`, `3`, `0`. Raises ValueError if it is negative or no number."""
     if not amount.is_finite() or amount < 0:
         raise ValueError("not an amount")
-    text = f"{amount:f}"
+    text = f"{abs(amount):f}"  # a zero may have a sign
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
 
 
