@@ -11,6 +11,8 @@ import msgspec
 
 from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
+from crocevia.doors.atp.execution import operations
+from crocevia.doors.atp.resources import TABLE as ATP_TABLE
 from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
 from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.catalogue import CatalogueHolder
@@ -20,6 +22,7 @@ from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.prefix import CAPACITY, Fingerprints
 from crocevia.runtime.records import CallRecords
 from crocevia.runtime.reserve import BlockWatch
+from crocevia.runtime.turns import Turns
 from crocevia.storage import migrate, pieces, records
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
@@ -30,6 +33,7 @@ from .money import open_money
 from .panel import open_panel
 from .responses import PATHS, is_enabled, open_responses
 from .site import SOCKETS, Application, Receive, Scope, Send, dispatch, health
+from .turns import open_turns
 
 HOUR: Final = 3600
 
@@ -42,6 +46,7 @@ class Service(msgspec.Struct, frozen=True):
     catalogue: CatalogueHolder
     engines: EnginePool
     gateway: Gateway
+    turns: Turns
     routes: dict[str, Application]
 
 
@@ -98,7 +103,8 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
         control = open_control(database, home, catalogue)
-        atp = AtpDoor(control)
+        turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
+        atp = AtpDoor(control, (*ATP_TABLE, *operations(turns, control.clock)))
         capabilities = CapabilitiesEndpoint(gateway, max_body=settings.server.max_body_bytes)
         verify = VerifyEndpoint(gateway, max_body=settings.server.max_body_bytes)
         routes: dict[str, Application] = {
@@ -119,7 +125,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get, queue))
             routes |= dict.fromkeys(PATHS, door) | {SOCKETS + PATHS[0]: door}
         routes["/panel"] = routes["/panel/"] = open_panel(settings, control, gateway, engines.get, routes, log)
-        yield Service(home, database, catalogue, engines, gateway, routes)
+        yield Service(home, database, catalogue, engines, gateway, turns, routes)
     finally:
         await catalogue.close()
         await stack.aclose()
@@ -181,6 +187,7 @@ class App:
         """Admit nothing more and let what runs come to an end, within `grace` seconds."""
         if self.service is not None:
             self.service.gateway.drain(grace)
+            self.service.turns.drain(grace)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()

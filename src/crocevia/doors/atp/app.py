@@ -15,9 +15,10 @@ from crocevia.runtime.control.context import Control
 from . import auth, fields, negotiation
 from .body import ClientGone, discard, read_whole
 from .errors import expected, refuse
-from .operation import Answer, Headers, Operation, Receive, Request, Rule, Scope, Send, Stream, encoded
+from .operation import Answer, Headers, Live, Operation, Receive, Request, Rule, Scope, Send, Stream, encoded
 from .resources import TABLE
 from .routing import Found, Router, names
+from .stream_live import send_live
 from .streaming import send_stream
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
@@ -48,6 +49,9 @@ class AtpDoor:
             if isinstance(reply, Stream):
                 await send_stream(request, reply, send, _common(request))
                 return
+            if isinstance(reply, Live):
+                await send_live(request, reply, send, _common(request))
+                return
         except ClientGone:
             return
         except Exception as error:
@@ -56,7 +60,7 @@ class AtpDoor:
                 await discard(request)
         await send_answer(send, reply, _common(request))
 
-    async def _reply(self, request: Request) -> Answer | Stream:
+    async def _reply(self, request: Request) -> Answer | Stream | Live:
         operation = request.operation
         if not operation.public:
             request.principal = await auth.authenticate(self._control.keys, request.headers(b"authorization"))

@@ -45,7 +45,24 @@ TABLE: Final[Mapping[Code, tuple[int, str]]] = {
 NAMED: Final[Mapping[str, tuple[int, str]]] = {
     "unsupported_contract_version": (400, "invalid_request"),
     "contract_upgrade_required": (426, "conflict"),
+    "after_invalid": (400, "invalid_request"),
+    "cursor_expired": (409, "conflict"),
+    "turn_in_progress": (409, "conflict"),
+    "no_turn_in_progress": (409, "conflict"),
+    "idempotency_conflict": (409, "conflict"),
+    "team_unavailable": (409, "conflict"),
+    "tool_already_resolved": (409, "conflict"),
+    "tool_timed_out": (409, "conflict"),
+    "tool_claimed": (409, "conflict"),
+    "approval_already_resolved": (409, "conflict"),
+    "approval_expired": (409, "conflict"),
+    "invalid_fork_destination": (422, "validation_error"),
+    "invalid_orchestrator_context": (422, "validation_error"),
+    "agent_not_running": (422, "validation_error"),
+    "context_unavailable": (503, "server_error"),
 }
+# Those of them whose arguments tell a program what to do next.
+_TELLING: Final = frozenset({"cursor_expired", "turn_in_progress"})
 
 # Codes that say more than their type does.
 _CODES: Final[Mapping[Code, str]] = {Code.DRAINING: "gateway_draining"}
@@ -79,8 +96,10 @@ def expected(error: Exception, operation: str) -> GatewayError:
     return GatewayError(Code.INTERNAL)
 
 
-def _details(error: GatewayError) -> dict[str, list[str]] | None:
-    """Sentences by field, fields spelled as the contract does: `members.0.role`."""
+def _details(error: GatewayError) -> dict[str, Any] | None:
+    """Sentences by field, fields spelled as the contract does: `members.0.role`; or the arguments of the sentence."""
+    if error.message.key in _TELLING:
+        return dict(error.message.args)
     found: dict[str, list[str]] = {}
     if isinstance(error, Refused):
         for problem in error.problems:

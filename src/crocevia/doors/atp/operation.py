@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -60,6 +61,14 @@ class Stream(NamedTuple):
     status: int = 200
 
 
+class Live(NamedTuple):
+    """An answer without an end, written by `run` until the caller leaves, the caller's key ends, or `over` is set."""
+
+    run: Callable[[Callable[[bytes], Awaitable[None]]], Awaitable[None]]
+    headers: Headers
+    over: asyncio.Event
+
+
 class Request:
     """What a handler sees. body: of the operation's `body` type, if it has one. version: None on plain operations."""
 
@@ -113,7 +122,7 @@ class Request:
         return [value for key, value in self.scope["headers"] if key == name]
 
 
-Handler: TypeAlias = Callable[[Request], Awaitable["Answer | Stream"]]
+Handler: TypeAlias = Callable[[Request], Awaitable["Answer | Stream | Live"]]
 
 
 class Operation(NamedTuple):

@@ -1,0 +1,40 @@
+"""The turns of a serving home, with everything they use."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from crocevia.config import Settings
+from crocevia.log import Hub, SqliteLog
+from crocevia.runtime.control.context import Control
+from crocevia.runtime.gateway import Gateway
+from crocevia.runtime.turns import Turns, TurnSettings
+from crocevia.runtime.turns.tools import Toolbox, standard_tools
+from crocevia.runtime.workspace_files import WorkspaceFiles
+from crocevia.storage.database import Database
+
+
+@asynccontextmanager
+async def open_turns(
+    settings: Settings, control: Control, gateway: Gateway, database: Database, log: Any
+) -> AsyncIterator[Turns]:
+    """Open turns are gone on with before this yields; leaving stops them where they are."""
+    hub = Hub()
+    files = WorkspaceFiles(control.home.files)
+    turns = Turns(
+        control,
+        gateway,
+        SqliteLog(database, hub),
+        hub,
+        Toolbox(standard_tools(files)),
+        files,
+        settings=TurnSettings(on_restart=settings.turns.on_restart),
+        failed=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),
+    )
+    try:
+        await turns.start()
+        yield turns
+    finally:
+        await turns.close()

@@ -1,0 +1,46 @@
+"""What this server can do, as both versions of the contract say it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .events import EVENT_TYPES
+from .operation import Answer, Request, Version
+from .wire.execution import Capabilities, Capabilities3
+
+TOOL_KINDS: Final = ("server", "client", "knowledge")
+# Version 2 closes its lists, and its clients refuse whatever is not on them: titles, steering and approvals work
+# there all the same.
+FEATURES_2: Final = ("replay", "fork", "restore", "ping", "background_delegation", "client_tools")
+FEATURES_3: Final = (
+    *FEATURES_2,
+    "chat_title",
+    "steer",
+    "approval",
+    "durable_replay",
+    "stream_epoch",
+    "tool_claims",
+)
+
+CAPABILITIES_2: Final = Capabilities(
+    protocol_version=2,
+    families=("turn", "agent"),
+    event_types=EVENT_TYPES,
+    tool_kinds=TOOL_KINDS,
+    features=FEATURES_2,
+)
+CAPABILITIES_3: Final = Capabilities3(
+    protocol_version=3,
+    families=("turn", "agent", "chat"),
+    event_types=EVENT_TYPES,
+    tool_kinds=TOOL_KINDS,
+    features=FEATURES_3,
+    contract_version=3,
+    supported_contract_versions=(2, 3),
+    legacy_v2_mode="historical_reads_replay_only",
+)
+
+
+async def capabilities(request: Request) -> Answer:
+    """The same at all times, during a drain too."""
+    return Answer(200, CAPABILITIES_3 if request.version is Version.THREE else CAPABILITIES_2)

@@ -1,0 +1,294 @@
+"""The execution plane: messages, streams, and what is said to a turn under way, for both versions of the contract."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.turn import Unreadable
+from crocevia.runtime.turns import Feed, Row, Turns
+
+from . import encode_v2, encode_v3
+from .capabilities import capabilities
+from .events import Encoder
+from .operation import NO_CONTENT, Answer, Handler, Headers, Live, Operation, Request, Rule, Version
+from .wire import execution as wire
+
+_KEY: Final = re.compile(rb"[!-~]{1,255}")
+_NUMBER: Final = re.compile(r"[0-9]{1,18}")
+
+
+class Execution:
+    """The handlers over `turns`."""
+
+    def __init__(self, turns: Turns, clock: Callable[[], float]) -> None:
+        self._turns = turns
+        self._clock = clock
+
+    async def message(self, request: Request) -> Answer:
+        body: wire.ChatMessageRequest = request.body
+        key = _idempotency_key(request)
+        if body.attachment_ids:
+            if key is None:
+                raise _invalid("Idempotency-Key", "idempotency_key_needed")
+            raise _invalid("attachment_ids[0]", "attachment_missing")
+        turn_id = await self._turns.send(
+            request.user_id, request.params["chat_id"], body.message, key=key, wire=_wire(request)
+        )
+        return Answer(202, wire.ChatMessageAccepted(status="accepted", turn_id=turn_id))
+
+    async def cancel(self, request: Request) -> Answer:
+        return _accepted(await self._turns.cancel(request.user_id, request.params["chat_id"]))
+
+    async def steer(self, request: Request) -> Answer:
+        body: wire.SteerRequest = request.body
+        turn = self._turns.steer(request.user_id, request.params["chat_id"], body.text, body.target_agent_id)
+        return _accepted(await turn)
+
+    async def tool_output(self, request: Request) -> Answer:
+        body: wire.ToolOutputRequest = request.body
+        await self._turns.submit_output(
+            request.user_id, request.params["chat_id"], body.call_id, body.output, body.is_error
+        )
+        return NO_CONTENT
+
+    async def tool_claim(self, request: Request) -> Answer:
+        body: wire.ToolClaimRequest = request.body
+        await self._turns.claim(request.user_id, request.params["chat_id"], body.call_id, body.holder)
+        return NO_CONTENT
+
+    async def approval(self, request: Request) -> Answer:
+        body: wire.ApprovalRequest = request.body
+        await self._turns.decide(
+            request.user_id, request.params["chat_id"], body.approval_id, body.approve, body.reason or ""
+        )
+        return NO_CONTENT
+
+    async def fork(self, request: Request) -> Answer:
+        body: wire.ForkChatRequest = request.body
+        source = request.params["chat_id"]
+        await self._turns.fork(request.user_id, source, body.destination_chat_id)
+        return Answer(200, wire.ChatForked(source_chat_id=source, destination_chat_id=body.destination_chat_id))
+
+    async def restore(self, request: Request) -> Answer:
+        body: wire.RestoreChatRequest = request.body
+        items = [(item.kind, item.content) for item in body.orchestrator_context]
+        await self._turns.restore(request.user_id, request.params["chat_id"], items)
+        return Answer(200, wire.RestoreChatAccepted(status="restored", turn_id=None))
+
+    async def events(self, request: Request) -> Answer | Live:
+        after, epoch = _cursor(request)
+        chat_id = request.params["chat_id"]
+        feed = await self._turns.events(request.user_id, chat_id, after, epoch)
+        encoder = encode_v3.encoder if request.version is Version.THREE else encode_v2.encoder
+        frames = _frames(encoder, chat_id, feed)
+        if request.version is Version.HISTORICAL:
+            return _historical(_whole(frames, await feed.rest()), _headers(feed), self._turns)
+
+        async def run(write: Any) -> None:
+            await feed.run(encoder.version, frames, lambda: encoder.ping(chat_id, int(self._clock() * 1000)), write)
+
+        return Live(run, _headers(feed), self._turns.closed)
+
+
+def _historical(body: bytes, headers: Headers, turns: Turns) -> Live:
+    async def run(write: Any) -> None:
+        await write(body)
+
+    return Live(run, headers, turns.closed)
+
+
+def _whole(frames: Callable[[Row], bytes], rows: list[Row]) -> bytes:
+    """What is stored, whole or not at all: version 2 has no word for an unknown cost."""
+    try:
+        body = b"".join(map(frames, rows))
+    except Unreadable:
+        raise GatewayError(Code.UNAVAILABLE, say("context_unavailable")) from None
+    if b'cost":null' in body or b'cost_usd":null' in body:
+        raise GatewayError(Code.UNSUPPORTED, say("contract_upgrade_required"))
+    return body
+
+
+def _frames(encoder: Encoder, chat_id: str, feed: Feed) -> Callable[[Row], bytes]:
+    epoch = feed.bounds.epoch
+    return lambda row: encoder.frame(chat_id, epoch, row.seq, row.body)
+
+
+def _headers(feed: Feed) -> Headers:
+    bounds = feed.bounds
+    return (
+        (b"content-type", b"text/event-stream; charset=utf-8"),
+        (b"cache-control", b"no-cache, no-transform"),
+        (b"x-accel-buffering", b"no"),
+        (b"x-envai-stream-epoch", bounds.epoch.encode()),
+        (b"x-envai-stream-first-seq", b"%d" % bounds.first),
+        (b"x-envai-stream-last-seq", b"%d" % bounds.head),
+    )
+
+
+def _cursor(request: Request) -> tuple[int, str | None]:
+    """Where to begin: `after` and `epoch`, else what a browser remembers of the last event, else the beginning."""
+    values, epochs = request.query.get("after"), request.query.get("epoch")
+    epoch = epochs[0] if epochs else None
+    if values is None:
+        known = (request.header(b"last-event-id") or b"").decode("latin-1")
+        said, mark, number = known.rpartition(":")
+        if not _NUMBER.fullmatch(number):
+            return 0, epoch
+        return int(number), epoch or (said if mark else None)
+    if len(values) != 1 or not _NUMBER.fullmatch(values[0]):
+        raise GatewayError(Code.INVALID_REQUEST, say("after_invalid"), param="after")
+    return int(values[0]), epoch
+
+
+def _idempotency_key(request: Request) -> str | None:
+    values = request.headers(b"idempotency-key")
+    if not values:
+        return None
+    if len(values) != 1 or not _KEY.fullmatch(values[0]):
+        raise _invalid("Idempotency-Key", "idempotency_key_shape")
+    return values[0].decode("ascii")
+
+
+def _invalid(param: str, key: str) -> GatewayError:
+    return GatewayError(Code.INVALID_REQUEST, say(key), param=param)
+
+
+def _wire(request: Request) -> int:
+    return 2 if request.version is None else request.version.number
+
+
+def _accepted(turn_id: str) -> Answer:
+    return Answer(202, wire.TurnAccepted(turn_id=turn_id))
+
+
+def operations(turns: Turns, clock: Callable[[], float]) -> tuple[Operation, ...]:
+    """The rows of the door's table, each at both of its addresses."""
+    run = Execution(turns, clock)
+    posts: tuple[tuple[str, str, Handler, str, Any, Any, int], ...] = (
+        (
+            "sendChatMessage",
+            "messages",
+            run.message,
+            "Open a turn with a message; one at a time per chat. The same Idempotency-Key and body give the same turn.",
+            wire.ChatMessageRequest,
+            wire.ChatMessageAccepted,
+            202,
+        ),
+        (
+            "cancelChatTurn",
+            "cancel",
+            run.cancel,
+            "Stop the turn under way, its members and tools with it; it ends in turn.cancelled.",
+            None,
+            wire.TurnAccepted,
+            202,
+        ),
+        (
+            "steerChatTurn",
+            "steer",
+            run.steer,
+            "Say something to an agent at work; it is read before its model is called next.",
+            wire.SteerRequest,
+            wire.TurnAccepted,
+            202,
+        ),
+        (
+            "resolveChatTool",
+            "tool-output",
+            run.tool_output,
+            "The output of a client tool, once per call.",
+            wire.ToolOutputRequest,
+            None,
+            204,
+        ),
+        (
+            "claimChatTool",
+            "tool-claim",
+            run.tool_claim,
+            "Reserve a call of a client tool for one runner: all others get a conflict.",
+            wire.ToolClaimRequest,
+            None,
+            204,
+        ),
+        (
+            "resolveChatApproval",
+            "approval",
+            run.approval,
+            "Answer an approval, once.",
+            wire.ApprovalRequest,
+            None,
+            204,
+        ),
+        (
+            "forkChat",
+            "fork",
+            run.fork,
+            "Copy the whole context of an idle chat into an empty one.",
+            wire.ForkChatRequest,
+            wire.ChatForked,
+            200,
+        ),
+        (
+            "restoreChat",
+            "restore",
+            run.restore,
+            "Replace the context of an idle chat.",
+            wire.RestoreChatRequest,
+            wire.RestoreChatAccepted,
+            200,
+        ),
+    )
+    table = []
+    for prefix, suffix, rule in (("/atp/v3/chats/", "", Rule.CONTRACT_3), ("/chats/", "Legacy", Rule.LIVE_2)):
+        table += [
+            Operation(
+                f"{name}{suffix}",
+                "POST",
+                f"{prefix}{{chat_id}}/{path}",
+                handler,
+                about,
+                body=body,
+                result=result,
+                status=status,
+                rule=rule,
+            )
+            for name, path, handler, about, body, result, status in posts
+        ]
+    return (*table, *_reads(run))
+
+
+def _reads(run: Execution) -> tuple[Operation, ...]:
+    stream = "The chat's events after a cursor, as server-sent events; the stream stays open across turns."
+    can = "What this server can do."
+    return (
+        Operation(
+            "streamChatEvents",
+            "GET",
+            "/atp/v3/chats/{chat_id}/events",
+            run.events,
+            stream,
+            rule=Rule.CONTRACT_3,
+        ),
+        Operation("streamChatEventsLegacy", "GET", "/chats/{chat_id}/events", run.events, stream, rule=Rule.READ_2),
+        Operation(
+            "getCapabilities",
+            "GET",
+            "/atp/v3/capabilities",
+            capabilities,
+            can,
+            result=wire.Capabilities3,
+            rule=Rule.CONTRACT_3,
+        ),
+        Operation(
+            "getCapabilitiesLegacy",
+            "GET",
+            "/capabilities",
+            capabilities,
+            can,
+            result=wire.Capabilities,
+            rule=Rule.READ_2,
+        ),
+    )

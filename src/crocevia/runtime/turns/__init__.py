@@ -1,0 +1,20 @@
+"""Turns at work: the driver around the pure machine of `core.turn`, over the event log.
+
+service.py    `Turns`, what doors see;  contexts.py: fork and restore;  feed.py: a reader's stream
+stage.py      where turns run: begun, gone on with after a crash, given up
+rooms.py      the chats that are in memory, each with its fence and its fold
+driver.py     one task per open turn: takes facts in, appends what follows, begins and stops what is wanted
+work.py       how each want is done;  models.py: model calls;  words.py: what models are told
+casting.py    who plays: a chat's team as a plan, prompts and tools
+commands.py   what came in from outside, as facts;  effects.py: rows that agree with the journal
+signing.py    signatures on requests to client tools
+tools/        what agents can use besides each other
+"""
+
+from crocevia.log import Row
+
+from .feed import Feed
+from .service import Turns
+from .settings import TurnSettings
+
+__all__ = ["Feed", "Row", "TurnSettings", "Turns"]

@@ -1,0 +1,177 @@
+"""Who plays: a chat's team as the plan of a turn, and what each agent's model is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, get_args
+
+import msgspec
+
+from crocevia.core.catalogue import ModelSpec, ToolRule
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.messages import Tool
+from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, team_tools
+from crocevia.core.turn.plan import DELEGATE
+from crocevia.runtime.control import models
+from crocevia.runtime.control.context import Control
+from crocevia.storage import agents as agent_rows
+from crocevia.storage import team_rows, user_tools
+from crocevia.storage.agents import Agent
+from crocevia.storage.chats import Chat
+from crocevia.storage.database import Transaction
+from crocevia.storage.team_rows import Team
+from crocevia.storage.user_tools import UserTool
+
+from . import words
+from .tools import BuiltIn, Toolbox
+
+MOST: Final = 1000
+_FREE: Final = frozenset({"llama", "scripted"})
+_RULES: Final = frozenset(get_args(ToolRule))
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """One agent of the team. tools: what its model may call; leads: it may delegate."""
+
+    name: str
+    system: str
+    tools: tuple[Tool, ...]
+    leads: bool
+
+
+class Cast(msgspec.Struct, frozen=True, kw_only=True):
+    """parts: by agent name. built: the platform's tools by name. derived: titles are never asked of the model."""
+
+    plan: Plan
+    parts: dict[str, Part]
+    built: dict[str, BuiltIn]
+    derived: bool = False
+
+
+class _Rows(msgspec.Struct, frozen=True):
+    team: Team
+    agents: tuple[Agent, ...]
+    tools: dict[str, UserTool]
+
+
+async def cast_of(
+    control: Control, toolbox: Toolbox, chat: Chat, limits: Limits, *, title: bool, memory: str = ""
+) -> Cast:
+    """The team of a chat as it is declared now. memory: what is remembered from earlier chats.
+
+    Raises GatewayError: CONFLICT (`team_unavailable`) when the team is gone, UNAVAILABLE when its model or one of its
+    tool servers is.
+    """
+    rows = await control.database.read(lambda tx: _read(tx, chat))
+    catalogue = control.catalogue.current
+    specs = {agent.name: catalogue.models.get(model_of(control, agent)) for agent in rows.agents}
+    leader = rows.agents[0]
+    if specs[leader.name] is None:
+        raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model_of(control, leader)))
+    free = {name for name, engine in catalogue.engines.items() if engine.kind in _FREE}
+    built: dict[str, dict[str, BuiltIn]] = {agent.name: await _built(toolbox, agent) for agent in rows.agents}
+    everything = {name: item for tools in built.values() for name, item in tools.items()}
+    clients = {agent.name: _clients(agent, rows.tools, everything) for agent in rows.agents}
+    plan = Plan(
+        agents=tuple(
+            _card(agent, model_of(control, agent), specs[agent.name], free, [*built[agent.name], *clients[agent.name]])
+            for agent in rows.agents
+        ),
+        tools=(*_built_cards(everything), *_client_cards(rows.tools, clients)),
+        limits=limits,
+        title=title,
+    )
+    parts = {}
+    for agent in rows.agents:
+        told = [item.tool for item in built[agent.name].values()]
+        told += [_told(rows.tools[name]) for name in clients[agent.name]]
+        leads = agent is leader or DELEGATE in _names(agent.tools_enabled)
+        parts[agent.name] = Part(
+            name=agent.name,
+            system=words.instructions(
+                agent, rows.team, rows.agents, leads, memory if _knows(built[agent.name]) else ""
+            ),
+            tools=(*told, *(team_tools(plan) if leads else ())),
+            leads=leads and len(plan.agents) > 1,
+        )
+    spec = specs[leader.name]
+    engine = None if spec is None else catalogue.engines.get(spec.engine)
+    return Cast(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.kind == "llama")
+
+
+def model_of(control: Control, agent: Agent) -> str:
+    """The name of the model that the agent thinks with; empty if there is none at all."""
+    return agent.model or models.default_model(control) or ""
+
+
+def _read(tx: Transaction, chat: Chat) -> _Rows:
+    team = team_rows.find(tx, chat.user_id, chat.team_id)
+    found = [] if team is None else [agent_rows.find(tx, chat.user_id, which) for which in _ids(team)]
+    agents = tuple(agent for agent in found if agent is not None)
+    if team is None or len(agents) != len(found):
+        raise GatewayError(Code.CONFLICT, say("team_unavailable"))
+    tools = {tool.name: tool for tool in user_tools.listed(tx, chat.user_id, MOST)}
+    return _Rows(team, agents, tools)
+
+
+def _ids(team: Team) -> list[str]:
+    return [team.orchestrator_id, *(member.agent_id for member in team.members)]
+
+
+def _names(tools: Iterable[Mapping[str, Any]]) -> list[str]:
+    return list(dict.fromkeys(str(tool.get("name", "")) for tool in tools))
+
+
+async def _built(toolbox: Toolbox, agent: Agent) -> dict[str, BuiltIn]:
+    found = await toolbox.find(_names(agent.tools_enabled))
+    return {name: item for name, item in found.items() if item.right is None or getattr(agent, item.right)}
+
+
+def _clients(agent: Agent, registered: Mapping[str, UserTool], built: Mapping[str, BuiltIn]) -> list[str]:
+    """Registered by the user and named by the agent; a name that is the platform's stays the platform's."""
+    return [name for name in _names(agent.external_tools_enabled) if name in registered and name not in built]
+
+
+def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tools: list[str]) -> AgentCard:
+    config = agent.config
+    return AgentCard(
+        name=agent.name,
+        model=model,
+        free=spec is not None and spec.engine in free,
+        tools=tuple(tools),
+        permissions={name: rule for name, rule in agent.permissions.items() if rule in _RULES},
+        rounds=_whole(config.get("max_rounds")),
+        parallel_tools=_whole(config.get("parallel_tools")),
+        approval_ms=(_whole(config.get("approval_seconds")) or 300) * 1000,
+        context_window=None if spec is None else spec.context_window,
+        compact_at=_fraction(config.get("compact_at")) or 0.8,
+    )
+
+
+def _built_cards(built: Mapping[str, BuiltIn]) -> list[ToolCard]:
+    return [ToolCard(name=name, kind=item.kind, idempotent=item.idempotent) for name, item in built.items()]
+
+
+def _client_cards(registered: Mapping[str, UserTool], clients: Mapping[str, list[str]]) -> list[ToolCard]:
+    names = dict.fromkeys(name for tools in clients.values() for name in tools)
+    return [ToolCard(name=name, kind="client", timeout_ms=registered[name].timeout_seconds * 1000) for name in names]
+
+
+def _told(tool: UserTool) -> Tool:
+    return Tool(
+        name=tool.name,
+        description=tool.description or "",
+        parameters=msgspec.Raw(msgspec.json.encode(tool.parameters)),
+    )
+
+
+def _knows(built: Mapping[str, BuiltIn]) -> bool:
+    return any(item.kind == "knowledge" for item in built.values())
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _fraction(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 else None

@@ -1,0 +1,77 @@
+"""What came in from outside, as facts. Whether it still counts was decided where its row was written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from crocevia.core.turn import Turn
+from crocevia.core.turn import entries as e
+from crocevia.log import Command
+
+
+class Steering(msgspec.Struct, frozen=True, kw_only=True):
+    text: str
+    target: str | None = None
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    output: str
+    is_error: bool = False
+
+
+class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+    approve: bool
+    reason: str = ""
+
+
+def fact_of(turn: Turn, command: Command) -> e.Entry | None:
+    """The fact that a command of this turn is; None if it is about something the turn does not know."""
+    make = _FACTS.get(command.kind)
+    return None if make is None else make(turn, command)
+
+
+def _cancel(turn: Turn, command: Command) -> e.Entry:
+    return e.CancelAsked(turn=turn.id, at=command.at, reason=command.payload.decode())
+
+
+def _steer(turn: Turn, command: Command) -> e.Entry:
+    asked = msgspec.json.decode(command.payload, type=Steering)
+    return e.TurnSteered(turn=turn.id, at=command.at, steer_id=f"st_{command.id}", text=asked.text, target=asked.target)
+
+
+def _approval(turn: Turn, command: Command) -> e.Entry:
+    said = msgspec.json.decode(command.payload, type=Verdict)
+    return e.ApprovalResponse(
+        turn=turn.id, at=command.at, approval_id=command.key, approve=said.approve, reason=said.reason
+    )
+
+
+def _output(turn: Turn, command: Command) -> e.Entry | None:
+    call = turn.calls.get(command.key)
+    if call is None:
+        return None
+    given = msgspec.json.decode(command.payload, type=Output)
+    return e.ToolResult(
+        turn=turn.id,
+        at=command.at,
+        agent=turn.instances[call.instance].agent,
+        call_id=call.id,
+        output=given.output,
+        is_error=given.is_error,
+    )
+
+
+def _claim(turn: Turn, command: Command) -> e.Entry:
+    call_id, _, holder = command.key.rpartition(":")
+    return e.ToolClaimed(turn=turn.id, at=command.at, call_id=call_id, holder=holder)
+
+
+_FACTS: dict[str, Callable[[Turn, Command], e.Entry | None]] = {
+    "cancel": _cancel,
+    "steer": _steer,
+    "approval": _approval,
+    "tool_output": _output,
+    "claim": _claim,
+}

@@ -1,0 +1,170 @@
+"""One open turn at work: takes facts in, appends what follows from them, begins and stops what is wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, TypeAlias
+
+import msgspec
+
+from crocevia.core.turn import Turn, advance, wants_of
+from crocevia.core.turn import entries as e
+from crocevia.core.turn import wants as w
+from crocevia.log import Effect, Log
+
+from .commands import fact_of
+from .effects import effects_of
+from .rooms import Room, now_ms
+
+Perform: TypeAlias = Callable[["Driver", Any], Awaitable[None]]
+"""Does what is wanted and reports facts. None of it returns anything; a want that needs nothing done has no entry."""
+
+_BUSY = (w.CallModel, w.RunTool, w.Compact, w.End)
+
+
+class Deposit(msgspec.Struct, frozen=True):
+    """A fact on its way into the journal. heard: told whether it still answered something."""
+
+    fact: e.Entry
+    heard: asyncio.Future[bool] | None = None
+
+
+class Driver:
+    """perform: by kind of want. failed: told of a task that raised what it should not have."""
+
+    def __init__(
+        self,
+        log: Log,
+        room: Room,
+        turn: Turn,
+        perform: dict[type, Perform],
+        failed: Callable[[str, BaseException], None],
+    ) -> None:
+        self.room = room
+        self.turn = turn
+        self.parted = False
+        self._log = log
+        self._perform = perform
+        self._failed = failed
+        self._inbox: deque[Deposit] = deque()
+        self._news = asyncio.Event()
+        self._begun: dict[w.Want, asyncio.Task[None]] = {}
+        self._stopping: set[asyncio.Task[None]] = set()
+
+    @property
+    def busy(self) -> bool:
+        """Something is under way that ends by itself."""
+        return any(isinstance(want, _BUSY) and not task.done() for want, task in self._begun.items())
+
+    def tell(self, fact: e.Entry) -> None:
+        """Something happened."""
+        self._inbox.append(Deposit(fact))
+        self._news.set()
+
+    async def report(self, fact: e.Entry) -> bool:
+        """Something happened; wait until it is durable. False: it answers nothing any more."""
+        heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._inbox.append(Deposit(fact, heard))
+        self._news.set()
+        return await heard
+
+    async def read_commands(self) -> None:
+        """Take in what came from outside."""
+        for command in await self._log.commands(self.room.chat.id, self.room.seen):
+            if command.id <= self.room.seen:
+                continue  # somebody else has read it meanwhile
+            self.room.seen = command.id
+            if command.turn == self.turn.id:
+                fact = fact_of(self.turn, command)
+                if fact is not None:
+                    self.tell(fact)
+
+    async def run(self) -> None:
+        """Until the turn has ended. Raises what `Log.append` raises: then this turn is ahead of its journal."""
+        try:
+            while True:
+                await self._take()
+                if self.turn.ended:
+                    return
+                self._begin_and_stop()
+                await self._wait()
+        finally:
+            self.parted = True
+            await self._stop_all()
+
+    async def append(self, entries: list[e.Entry], extra: Iterable[Effect] = ()) -> None:
+        """Make entries durable, that `turn` has applied, with the rows that follow from them."""
+        if not entries:
+            return
+        room = self.room
+        room.tally.add(entries)
+        effects = [*extra, *effects_of(room.chat, self.turn, entries, room.tally)]
+        await self._log.append(room.fence, entries, effects, read_upto=room.seen)
+        for entry in entries:
+            room.fold.adopt(entry)
+
+    async def stopped(self, seconds: float) -> None:
+        """Give what was stopped its last words."""
+        if self._stopping:
+            await asyncio.wait(set(self._stopping), timeout=seconds)
+
+    async def _take(self) -> None:
+        """What is in the inbox, in order, and what follows from it, in one transaction."""
+        entries: list[e.Entry] = []
+        heard: list[tuple[asyncio.Future[bool], bool]] = []
+        self._news.clear()
+        while self._inbox:
+            deposit = self._inbox.popleft()
+            new = advance(self.turn, deposit.fact, now_ms())
+            entries += new
+            if deposit.heard is not None:
+                heard.append((deposit.heard, bool(new)))
+        entries += advance(self.turn, None, now_ms())
+        await self.append(entries)
+        for future, took in heard:
+            if not future.done():
+                future.set_result(took)
+
+    async def _wait(self) -> None:
+        deadline = self.turn.deadline
+        if deadline is None:
+            await self._news.wait()
+            return
+        try:
+            async with asyncio.timeout(max(0, deadline - now_ms()) / 1000):
+                await self._news.wait()
+        except TimeoutError:
+            return
+
+    def _begin_and_stop(self) -> None:
+        wants = wants_of(self.turn)
+        for want in [want for want in self._begun if want not in wants]:
+            self._stop(self._begun.pop(want))
+        for want in wants:
+            if want not in self._begun and (perform := self._perform.get(type(want))) is not None:
+                self._begun[want] = asyncio.get_running_loop().create_task(self._carefully(perform, want))
+
+    async def _carefully(self, perform: Perform, want: w.Want) -> None:
+        try:
+            await perform(self, want)
+        except Exception as error:  # ours alone: the turn must not wait for ever for what will never come
+            self._failed(type(want).__name__, error)
+            if not self.parted:
+                self.tell(
+                    e.TurnFailing(turn=self.turn.id, at=now_ms(), code="internal", message="something went wrong here")
+                )
+
+    def _stop(self, task: asyncio.Task[None]) -> None:
+        if not task.done():
+            task.cancel()
+            self._stopping.add(task)
+            task.add_done_callback(self._stopping.discard)
+
+    async def _stop_all(self) -> None:
+        for task in self._begun.values():
+            self._stop(task)
+        self._begun.clear()
+        if self._stopping:
+            await asyncio.wait(set(self._stopping), timeout=1)

@@ -1,0 +1,99 @@
+"""Rows that agree with the journal because they are written in the same transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from hashlib import sha256
+
+from crocevia.core.costs import UsageCost, usage_cost
+from crocevia.core.turn import Turn, snapshot_of
+from crocevia.core.turn import entries as e
+from crocevia.log import Appended, Effect
+from crocevia.storage import chats, completions
+from crocevia.storage.database import Transaction
+
+
+class Tally:
+    """Model calls of one turn: how many, how many of unknown cost, and the known cost of the others."""
+
+    __slots__ = ("calls", "known", "unknown")
+
+    def __init__(self) -> None:
+        self.calls = self.unknown = 0
+        self.known = Decimal(0)
+
+    def add(self, entries: Sequence[e.Entry]) -> None:
+        for entry in entries:
+            if isinstance(entry, e.ModelAnswered | e.ModelFailed | e.TitleAnswered | e.ContextAnswered):
+                self.calls += 1
+                self.unknown += entry.cost_usd is None
+                self.known += Decimal(str(entry.cost_usd or 0))
+
+
+def effects_of(chat: chats.Chat, turn: Turn, entries: Sequence[e.Entry], tally: Tally) -> list[Effect]:
+    """What these entries change beside the journal. tally: these entries included."""
+    return list(_effects(chat, turn, entries, tally))
+
+
+def _effects(chat: chats.Chat, turn: Turn, entries: Sequence[e.Entry], tally: Tally) -> Iterator[Effect]:
+    for entry in entries:
+        if isinstance(entry, e.TurnOpened):
+            yield _opened(chat, entry)
+        elif isinstance(entry, e.ChatTitleUpdated):
+            yield _titled(chat.id, entry)
+        elif isinstance(entry, e.TERMINAL):
+            yield _ended(turn, entry, tally)
+
+
+def _opened(chat: chats.Chat, entry: e.TurnOpened) -> Effect:
+    at = entry.at / 1000
+    row = completions.Completion(
+        id=entry.turn,
+        workspace_id=chat.workspace_id,
+        chat_id=chat.id,
+        team_id=chat.team_id,
+        user_id=chat.user_id,
+        model_orchestrator=entry.plan.agents[0].model,
+        started_at=at,
+        created_at=at,
+        updated_at=at,
+    )
+    return lambda tx, done: completions.add(tx, row)
+
+
+def _titled(chat_id: str, entry: e.ChatTitleUpdated) -> Effect:
+    def effect(tx: Transaction, done: Appended) -> None:
+        chats.set_title(tx, chat_id, entry.title, entry.at / 1000)
+
+    return effect
+
+
+def _ended(turn: Turn, entry: e.Terminal, tally: Tally) -> Effect:
+    helpers = dict.fromkeys(item.agent.model for item in turn.instances.values() if item.id != turn.root_id)
+    said = turn.root.text
+    cost = _cost(tally, entry.at)
+
+    def effect(tx: Transaction, done: Appended) -> None:
+        # The terminal is the last entry of its append.
+        snapshot = snapshot_of(entry, done.epoch, done.last, turn.wire)
+        completions.close(
+            tx,
+            snapshot,
+            usage_cost=cost,
+            models_subagents=tuple(helpers),
+            content_hash=sha256(said.encode()).hexdigest() if said else None,
+        )
+
+    return effect
+
+
+def _cost(tally: Tally, at: int) -> UsageCost:
+    return usage_cost(
+        {"USD": tally.known} if tally.calls > tally.unknown else {},
+        invocations=tally.calls,
+        pending=tally.unknown,
+        closed=True,
+        basis="calculated" if tally.calls > tally.unknown else "none",
+        as_of=at / 1000,
+    )

@@ -1,0 +1,121 @@
+"""The chats that are in memory: each with the right to append, what its journal says, and who drives its turn."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from typing import Final
+from weakref import WeakValueDictionary
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.turn import Unreadable, hydrate
+from crocevia.core.turn import entries as e
+from crocevia.log import Bounds, Fence, Log
+from crocevia.storage.chats import Chat
+
+from .effects import Tally
+
+NODE: Final = "local"
+LEASE_MS: Final = 24 * 3_600_000  # one process serves a home: nobody else can ask
+
+
+class ContextUnavailable(GatewayError):
+    """What was said in a chat cannot be read. Nothing is guessed from it."""
+
+    def __init__(self) -> None:
+        super().__init__(Code.UNAVAILABLE, say("context_unavailable"))
+
+
+class Room:
+    """One chat. seen: the newest command that its driver has read."""
+
+    __slots__ = ("chat", "fence", "fold", "running", "seen", "tally")
+
+    def __init__(self, chat: Chat, fence: Fence, entries: list[e.Entry]) -> None:
+        self.chat = chat
+        self.fence = fence
+        self.seen = 0
+        self.running: asyncio.Task[None] | None = None
+        self.take(entries)
+
+    def take(self, entries: list[e.Entry]) -> None:
+        """Believe the journal. Raises Unreadable."""
+        self.fold = hydrate(entries)
+        self.tally = Tally()
+        opened = [at for at, entry in enumerate(entries) if isinstance(entry, e.TurnOpened)]
+        self.tally.add(entries[opened[-1] if opened else 0 :])
+
+    @property
+    def title(self) -> str | None:
+        return self.fold.title or self.chat.title
+
+
+class Rooms:
+    """kept: how many idle ones stay in memory."""
+
+    def __init__(self, log: Log, kept: int) -> None:
+        self._log = log
+        self._kept = kept
+        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def lock(self, chat_id: str) -> asyncio.Lock:
+        """One at a time may change a chat that is idle."""
+        lock = self._locks.get(chat_id)
+        if lock is None:
+            lock = self._locks[chat_id] = asyncio.Lock()
+        return lock
+
+    def find(self, chat_id: str) -> Room | None:
+        """The room, if it is in memory."""
+        return self._rooms.get(chat_id)
+
+    def forget(self, chat_id: str) -> None:
+        """What is in memory is not what is in the journal."""
+        self._rooms.pop(chat_id, None)
+
+    async def enter(self, chat: Chat) -> Room:
+        """The chat's room; hold its lock. Raises ContextUnavailable."""
+        room = self._rooms.get(chat.id)
+        if room is None:
+            await self.bounds(chat.id)
+            fence = await self._log.acquire(chat.id, NODE, LEASE_MS, now_ms())
+            if fence is None:
+                raise GatewayError(Code.UNAVAILABLE, retry_after=1)
+            try:
+                room = Room(chat, fence, await self._log.replay(chat.id))
+            except Unreadable:
+                raise ContextUnavailable from None
+            self._rooms[chat.id] = room
+            self._evict()
+        room.chat = chat
+        self._rooms.move_to_end(chat.id)
+        return room
+
+    async def bounds(self, chat_id: str) -> Bounds:
+        """Of a chat that exists: its log is made when it is first asked for."""
+        try:
+            return await self._log.bounds(chat_id)
+        except GatewayError as error:
+            if error.code is not Code.NOT_FOUND:
+                raise
+            return await self._log.create(chat_id)
+
+    def busy(self) -> list[Room]:
+        """Those in which a turn is driven."""
+        return [room for room in self._rooms.values() if room.running is not None and not room.running.done()]
+
+    def _evict(self) -> None:
+        surplus = len(self._rooms) - self._kept
+        for chat_id, room in list(self._rooms.items()):
+            if surplus <= 0:
+                return
+            if (room.running is None or room.running.done()) and not self.lock(chat_id).locked():
+                del self._rooms[chat_id]
+                surplus -= 1
+
+
+def now_ms() -> int:
+    """Milliseconds UTC."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,295 @@
+"""What doors see of turns: messages, what is said to a turn under way, a chat's stream and its context."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.ids import new_id
+from crocevia.core.turn import open_turn
+from crocevia.core.turn.ids import derive
+from crocevia.log import Closed, Created, Duplicate, Hub, Log, Repeated, check_cursor, once
+from crocevia.log.values import CommandKind
+from crocevia.runtime.control import chats
+from crocevia.runtime.control.context import Control
+from crocevia.runtime.gateway import Gateway
+from crocevia.runtime.workspace_files import WorkspaceFiles
+from crocevia.storage import chats as chat_rows
+from crocevia.storage.chats import Chat
+
+from . import contexts
+from .commands import Output, Steering, Verdict
+from .feed import Feed
+from .rooms import Room, now_ms
+from .settings import TurnSettings
+from .stage import Failed, Stage
+from .tools import Toolbox
+
+_TOGETHER: Final = 16  # turns that are resumed at the same time
+
+
+class Turns:
+    """One per server; belongs to one event loop. closed: set when streams should end."""
+
+    def __init__(
+        self,
+        control: Control,
+        gateway: Gateway,
+        log: Log,
+        hub: Hub,
+        toolbox: Toolbox,
+        files: WorkspaceFiles,
+        *,
+        settings: TurnSettings | None = None,
+        failed: Failed = lambda where, error: None,
+    ) -> None:
+        self.closed = asyncio.Event()
+        self._control = control
+        self._gateway = gateway
+        self._log = log
+        self._hub = hub
+        self._failed = failed
+        self._stage = Stage(control, gateway, log, toolbox, files, settings or TurnSettings(), failed)
+        self._rooms = self._stage.rooms
+        self._draining: asyncio.Task[None] | None = None
+
+    # --- a server's life -------------------------------------------------------------------------------------
+
+    async def start(self) -> None:
+        """Go on with every turn that an earlier process left open; they are driven when this returns."""
+        slots = asyncio.Semaphore(_TOGETHER)
+
+        async def resume(chat: Chat) -> None:
+            async with slots:
+                try:
+                    await self._stage.resume(chat)
+                except GatewayError as error:  # this chat alone cannot go on
+                    self._failed("resume", error)
+
+        found = [await self._chat_row(chat_id) for chat_id in await self._log.open_turns()]
+        await asyncio.gather(*(resume(chat) for chat in found if chat is not None))
+
+    def drain(self, grace: float) -> None:
+        """Open no turn any more. Streams end when nothing is under way, after `grace` seconds at the latest."""
+        if self._draining is None:
+            self._draining = asyncio.get_running_loop().create_task(self._quiet_down(grace))
+
+    async def close(self) -> None:
+        """Stop driving; what is open goes on in the next process."""
+        self.closed.set()
+        if self._draining is not None:
+            self._draining.cancel()
+        await self._stage.close()
+
+    @property
+    def draining(self) -> bool:
+        return self._draining is not None or self._gateway.draining
+
+    async def _quiet_down(self, grace: float) -> None:
+        end = asyncio.get_running_loop().time() + grace
+        while any(driver.busy for driver in self._stage.drivers.values()):
+            if asyncio.get_running_loop().time() >= end:
+                break
+            await asyncio.sleep(0.05)
+        self.closed.set()
+
+    # --- a message -------------------------------------------------------------------------------------------
+
+    async def send(
+        self,
+        user_id: str,
+        chat_id: str,
+        message: str,
+        *,
+        key: str | None = None,
+        wire: int = 3,
+        attachments: Sequence[Raw] = (),
+    ) -> str:
+        """Open a turn; its id. key: of this request: the same again gives the same turn.
+
+        Raises GatewayError: NOT_FOUND, DRAINING, UNAVAILABLE (`context_unavailable`), CONFLICT (`turn_in_progress`,
+        `idempotency_conflict`, `team_unavailable`).
+        """
+        if self.draining:
+            raise GatewayError(Code.DRAINING)
+        chat = await chats.find(self._control, user_id, chat_id)
+        # A caller that leaves meanwhile must not leave behind a turn that nobody drives.
+        return await asyncio.shield(self._send(chat, message, key, wire, tuple(attachments)))
+
+    async def _send(self, chat: Chat, message: str, key: str | None, wire: int, attachments: tuple[Raw, ...]) -> str:
+        payload = msgspec.json.encode([message, *attachments])
+        async with self._rooms.lock(chat.id):
+            room = await self._rooms.enter(chat)
+            if room.fold.active is not None:
+                return await self._repeated(room, key, payload)
+            return await self._open(room, message, payload, key, wire, attachments)
+
+    async def _open(
+        self, room: Room, message: str, payload: bytes, key: str | None, wire: int, attachments: tuple[Raw, ...]
+    ) -> str:
+        chat, at = room.chat, now_ms()
+        cast = await self._stage.cast(chat, title=room.title is None)
+        turn_id = _turn_id(chat.id, key, at)
+        turn, before = room.fold.open(), room.fold.totals
+        try:
+            entries = open_turn(
+                turn, turn_id, cast.plan, message, at, before=before, wire=wire, attachments=attachments
+            )
+            used = [] if key is None else [once(chat.id, "message", key, payload, at)]
+            await self._stage.begin(room, cast, entries, used)
+        except Repeated as repeated:
+            self._rooms.forget(chat.id)
+            return _same_turn(chat.id, repeated.duplicate)
+        except BaseException:
+            self._rooms.forget(chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
+            raise
+        return turn_id
+
+    async def _repeated(self, room: Room, key: str | None, payload: bytes) -> str:
+        """A turn is open: a repetition of a message is answered with its turn, everything else refused."""
+        if key is not None:
+            for command in await self._log.commands(room.chat.id):
+                if (command.kind, command.key) == ("message", key):
+                    return _same_turn(room.chat.id, Duplicate(command.payload == payload, command))
+        contexts.check_idle(room)
+        raise GatewayError(Code.INTERNAL)  # it was not idle a moment ago
+
+    # --- to a turn under way ---------------------------------------------------------------------------------
+
+    async def cancel(self, user_id: str, chat_id: str) -> str:
+        """Stop the turn under way; its id. Raises GatewayError: NOT_FOUND, CONFLICT (`no_turn_in_progress`)."""
+        turn_id = await self._turn_under_way(user_id, chat_id)
+        outcome = await self._command(chat_id, turn_id, "cancel", turn_id, b"user")
+        if isinstance(outcome, Closed):
+            raise _no_turn()
+        return turn_id
+
+    async def steer(self, user_id: str, chat_id: str, text: str, target: str | None = None) -> str:
+        """Say something to an agent of the turn under way; the turn's id. target None: the orchestrator.
+
+        Raises GatewayError: NOT_FOUND, CONFLICT (`no_turn_in_progress`), INVALID_REQUEST for a target that is not at
+        work.
+        """
+        turn_id = await self._turn_under_way(user_id, chat_id)
+        driver = self._stage.drivers.get(chat_id)
+        if target is not None and driver is not None:
+            instance = driver.turn.instances.get(target.lower())
+            if instance is None or instance.done:
+                raise GatewayError(Code.INVALID_REQUEST, say("agent_not_running"), param="target_agent_id")
+            target = instance.id
+        payload = msgspec.json.encode(Steering(text=text, target=target))
+        if isinstance(await self._command(chat_id, turn_id, "steer", new_id("st"), payload), Closed):
+            raise _no_turn()
+        return turn_id
+
+    async def submit_output(self, user_id: str, chat_id: str, call_id: str, output: str, is_error: bool) -> None:
+        """The result of a client tool. Raises GatewayError: NOT_FOUND, CONFLICT (`tool_already_resolved`, …)."""
+        payload = msgspec.json.encode(Output(output=output, is_error=is_error))
+        await self._answer(user_id, chat_id, "tool_output", call_id, payload, _OUTPUT_REFUSALS)
+
+    async def claim(self, user_id: str, chat_id: str, call_id: str, holder: str) -> None:
+        """Reserve a client tool's call for one runner; the same again is well. Raises GatewayError: NOT_FOUND,
+        CONFLICT (`tool_claimed`, `tool_already_resolved`, `tool_timed_out`).
+        """
+        await self._answer(user_id, chat_id, "claim", f"{call_id}:{holder}", b"", _CLAIM_REFUSALS, again=True)
+
+    async def decide(self, user_id: str, chat_id: str, approval_id: str, approve: bool, reason: str) -> None:
+        """Answer an approval. Raises GatewayError: NOT_FOUND, CONFLICT (`approval_already_resolved`, …)."""
+        payload = msgspec.json.encode(Verdict(approve=approve, reason=reason))
+        await self._answer(user_id, chat_id, "approval", approval_id, payload, _APPROVAL_REFUSALS)
+
+    async def _answer(
+        self,
+        user_id: str,
+        chat_id: str,
+        kind: CommandKind,
+        key: str,
+        payload: bytes,
+        refusals: dict[str, str],
+        *,
+        again: bool = False,
+    ) -> None:
+        await chats.find(self._control, user_id, chat_id)
+        turn_id = (await self._rooms.bounds(chat_id)).turn
+        if turn_id is None:
+            raise GatewayError(Code.NOT_FOUND, say(refusals["unknown"]))
+        outcome = await self._command(chat_id, turn_id, kind, key, payload)
+        if isinstance(outcome, Created) or (again and isinstance(outcome, Duplicate) and outcome.earlier.key == key):
+            return
+        reason = "duplicate" if isinstance(outcome, Duplicate) else outcome.reason
+        if reason in ("unknown", "turn_closed"):
+            raise GatewayError(Code.NOT_FOUND, say(refusals["unknown"]))
+        raise GatewayError(Code.CONFLICT, say(refusals[reason]))
+
+    async def _command(
+        self, chat_id: str, turn_id: str, kind: CommandKind, key: str, payload: bytes
+    ) -> Created | Duplicate | Closed:
+        outcome = await self._log.put_command(chat_id, kind, key, payload, now_ms(), turn=turn_id)
+        driver = self._stage.drivers.get(chat_id)
+        if driver is not None and isinstance(outcome, Created):
+            await driver.read_commands()
+        return outcome
+
+    async def _turn_under_way(self, user_id: str, chat_id: str) -> str:
+        await chats.find(self._control, user_id, chat_id)
+        turn_id = (await self._rooms.bounds(chat_id)).turn
+        if turn_id is None:
+            raise _no_turn()
+        return turn_id
+
+    # --- a stream --------------------------------------------------------------------------------------------
+
+    async def events(self, user_id: str, chat_id: str, after: int, epoch: str | None = None) -> Feed:
+        """Raises GatewayError: NOT_FOUND, CONFLICT (`cursor_expired`)."""
+        await chats.find(self._control, user_id, chat_id)
+        bounds = await self._rooms.bounds(chat_id)
+        check_cursor(bounds, after, epoch)
+        return Feed(self._log, self._hub, chat_id, after, bounds)
+
+    # --- a chat's context ------------------------------------------------------------------------------------
+
+    async def fork(self, user_id: str, source_id: str, destination_id: str) -> None:
+        """See `contexts.fork`."""
+        await contexts.fork(self._stage, user_id, source_id, destination_id)
+
+    async def restore(self, user_id: str, chat_id: str, items: Sequence[tuple[str, str]]) -> None:
+        """See `contexts.restore`."""
+        await contexts.restore(self._stage, user_id, chat_id, items)
+
+    async def _chat_row(self, chat_id: str) -> Chat | None:
+        return await self._control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))
+
+
+_OUTPUT_REFUSALS: Final = {
+    "unknown": "tool_call_missing",
+    "resolved": "tool_already_resolved",
+    "duplicate": "tool_already_resolved",
+    "expired": "tool_timed_out",
+}
+_CLAIM_REFUSALS: Final = _OUTPUT_REFUSALS | {"duplicate": "tool_claimed"}
+_APPROVAL_REFUSALS: Final = {
+    "unknown": "approval_missing",
+    "resolved": "approval_already_resolved",
+    "duplicate": "approval_already_resolved",
+    "expired": "approval_expired",
+}
+
+
+def _turn_id(chat_id: str, key: str | None, at: int) -> str:
+    """Derived from the key, so that whoever meets the key again knows the turn that it opened."""
+    return new_id("cmpl") if key is None else derive("cmpl", at, chat_id, key)
+
+
+def _same_turn(chat_id: str, duplicate: Duplicate) -> str:
+    if not duplicate.same:
+        raise GatewayError(Code.CONFLICT, say("idempotency_conflict"))
+    return _turn_id(chat_id, duplicate.earlier.key, duplicate.earlier.at)
+
+
+def _no_turn() -> GatewayError:
+    return GatewayError(Code.CONFLICT, say("no_turn_in_progress"))

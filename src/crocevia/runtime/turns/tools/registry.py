@@ -1,0 +1,90 @@
+"""Tools of the platform: what the model is told of each, and how it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any, Protocol
+
+import msgspec
+
+from crocevia.core.messages import Tool
+from crocevia.core.turn.plan import ToolKind
+
+MAX_RESULT = 65_536  # characters that a model is given of one result
+
+
+class Scene(msgspec.Struct, frozen=True, kw_only=True):
+    """Where a tool runs. set_title: names the chat; False if that is its name already."""
+
+    workspace_id: str
+    chat_id: str
+    user_id: str
+    set_title: Callable[[str], Awaitable[bool]]
+
+
+class Outcome(msgspec.Struct, frozen=True):
+    """`value` is anything JSON. An error is a value for the model."""
+
+    value: Any
+    is_error: bool = False
+
+
+Run = Callable[[Scene, dict[str, Any]], Awaitable[Outcome]]
+
+
+class BuiltIn(msgspec.Struct, frozen=True, kw_only=True):
+    """right: what its agent must be allowed besides (`can_write_knowledge`, `can_write_skills`).
+
+    idempotent: it may run again after a crash, because running twice is running once.
+    """
+
+    tool: Tool
+    kind: ToolKind
+    run: Run
+    right: str | None = None
+    idempotent: bool = False
+
+
+class Source(Protocol):
+    """Tools that come from elsewhere: all of a server's, by its name."""
+
+    async def tools(self, name: str) -> dict[str, BuiltIn]:
+        """Raises GatewayError(UNAVAILABLE) while the server cannot be reached."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+class Toolbox:
+    """sources: by the prefix of their names (`mcp:files`: every tool of the server `files`; `mcp:files/read`: one)."""
+
+    def __init__(self, standard: Iterable[BuiltIn], sources: dict[str, Source] | None = None) -> None:
+        self._standard = {item.tool.name: item for item in standard}
+        self._sources = sources or {}
+
+    async def find(self, names: Iterable[str]) -> dict[str, BuiltIn]:
+        """The tools of these names, by the name that the model calls them by. Unknown ones are left out.
+
+        Raises GatewayError(UNAVAILABLE) while a server that is named cannot be reached.
+        """
+        found: dict[str, BuiltIn] = {}
+        for name in names:
+            prefix, mark, rest = name.partition(":")
+            if not mark:
+                if name in self._standard:
+                    found[name] = self._standard[name]
+            elif prefix in self._sources:
+                server, _, single = rest.partition("/")
+                offered = await self._sources[prefix].tools(server)
+                found |= {key: item for key, item in offered.items() if not single or key.endswith(f"_{single}")}
+        return found
+
+    async def close(self) -> None:
+        for source in self._sources.values():
+            await source.close()
+
+
+def describe(name: str, description: str, properties: dict[str, Any], required: Iterable[str] = ()) -> Tool:
+    """What a model is told of a tool. properties: JSON schemas by argument."""
+    schema = {"type": "object", "properties": properties, "required": list(required), "additionalProperties": False}
+    return Tool(name=name, description=description, parameters=msgspec.Raw(msgspec.json.encode(schema)))
