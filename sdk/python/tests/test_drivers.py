@@ -65,8 +65,8 @@ def test_a_helper_timeout_bounds_the_whole_turn(edition: str) -> None:
             client = client_for(server, edition)
             started = time.monotonic()
             with pytest.raises(sdk.RequestTimeoutError):
-                await client.wait(client.client.chats.send_and_wait, CHAT, "hi", timeout=0.4)
-            assert 0.3 < time.monotonic() - started < 3
+                await client.wait(client.client.chats.send_and_wait, CHAT, "hi", timeout=2.0)
+            assert 1.9 < time.monotonic() - started < 8
             await server.until(lambda: server.closed_by_client == 1)
             assert all(asked.method == "GET" for asked in server.asked)
             await client.close()
