@@ -10,9 +10,7 @@ from msgspec import Raw
 
 from crocevia.runtime.citations import MIN_WORDS, MOST, MOST_PASSAGE, Citation, locate, told
 
-WORDS = st.lists(
-    st.sampled_from(["alfa", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa"]), max_size=40
-)
+WORDS = st.lists(st.sampled_from(["alfa", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]), max_size=40)
 
 
 def page(number: int, length: int = 400) -> str:
