@@ -26,8 +26,10 @@ def init(home: Home, as_json: bool) -> None:
     from crocevia.config import load
     from crocevia.core import json
     from crocevia.runtime.control import init as control
+    from crocevia.runtime.control.settings_file import write_quickstart
 
     made = control.init(home, address(load(home).server))
+    write_quickstart(home)
     if as_json:
         click.echo(json.encode(made).decode())
     else:
@@ -48,29 +50,34 @@ def serve(home: Home, host: str | None, port: int | None, config: Path | None) -
     """Serve; on an empty home, run init first."""
     from crocevia.config import load
 
-    settings = load(home, file=config, flags={"server.host": host, "server.port": port})
-    prepare(home, settings.server)
+    flags = {"server.host": host, "server.port": port}
+    settings = load(home, file=config, flags=flags)
+    if prepare(home, settings.server) and config is None:
+        settings = load(home, flags=flags)
     from crocevia.app import run
 
     sys.exit(run(settings, home))
 
 
-def prepare(home: Home, server: Server) -> None:
-    """Make sure that the home has its first objects, and say so if they were made now."""
+def prepare(home: Home, server: Server) -> bool:
+    """Make sure that the home has its first objects, and say so if they were made now; whether they were."""
     from crocevia.runtime.control import init as control
+    from crocevia.runtime.control.settings_file import write_quickstart
     from crocevia.storage.migrate import ensure
 
     if home.database.exists():
         ensure(home.database)
         if control.is_initialised(home):
-            return
+            return False
     try:
         made = control.init(home, address(server))
     except GatewayError as error:
         if error.code is Code.CONFLICT:  # another process was faster: its output has the secrets
-            return
+            return False
         raise
+    write_quickstart(home)
     welcome(made, address(server))
+    return True
 
 
 def address(server: Server) -> str:
