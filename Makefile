@@ -39,20 +39,21 @@ $(VENV)/.developing: pyproject.toml constraints.txt sdk/python/pyproject.toml | 
 	@touch $@ $(VENV)/.installed
 
 test: dev ## The suite, on a fresh machine (<= 10 minutes)
-	$(PYTEST) tests sdk/python/tests -m "$(NOT_HERE)"
+	$(PYTEST) tests -m "$(NOT_HERE)" $(ARGS)
+	$(PYTEST) sdk/python/tests $(ARGS)
 
 test-clients: dev ## Real SDKs, each in an environment of its own
-	$(BIN)/python -m pytest -q tests -m clients
+	$(BIN)/python -m pytest -q tests -m clients $(ARGS)
 
 test-browser: dev ## The panel and the chat kit in real Chromium
-	$(BIN)/python -m pytest -q tests -m browser
+	$(BIN)/python -m pytest -q tests -m browser $(ARGS)
 
 test-model: dev ## The embedded model for real (fetches its weights)
 	$(BIN)/crocevia model pull $(HOME_OPTION)
-	$(BIN)/python -m pytest -q tests -m model
+	$(BIN)/python -m pytest -q tests -m model $(ARGS)
 
 torture: dev ## Long kill -9 runs
-	$(BIN)/python -m pytest -q tests -m torture
+	$(BIN)/python -m pytest -q tests -m torture $(ARGS)
 
 check: dev ## Format, lint, types, imports, shape
 	$(BIN)/ruff format --check src tests bench examples sdk
