@@ -68,11 +68,11 @@ def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) ->
         try:
             ask = msgspec.structs.replace(ask, session=await auth.find_session(ask))
             answer = await _answer(ask, each, as_json=as_json)
+            return _response(ask, answer, as_json=as_json)
         except Exception as error:
             known = _expected(error, services.log)
             failed = _failed(ask, known)
             return _with_retry(twin(failed) if as_json else page(ask, failed), known)
-        return _response(ask, answer, as_json=as_json)
 
     return endpoint
 

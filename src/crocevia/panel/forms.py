@@ -127,7 +127,7 @@ def _rules(text: str) -> dict[str, str]:
 
 
 def _text(field: Field, value: Any) -> str:
-    if value is None or isinstance(value, bool):
+    if value is None or isinstance(value, bool) or field.kind == "secret":
         return ""
     if field.kind == "names" and isinstance(value, list | tuple):
         return "\n".join(map(str, value))

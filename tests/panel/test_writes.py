@@ -1,0 +1,298 @@
+"""Writes: the same validation as `crocevia apply`, one audit line each, live at once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from crocevia.runtime.catalogue import Catalogue
+from tests.aio import run
+
+from .site import Place, site
+
+NEW_PROJECT = {"name": "nuovo", "mode": "agent", "model": "Pepper mini", "timezone": "Europe/Rome"}
+
+
+def _current(place: Place) -> Catalogue:
+    return place.service.catalogue.current
+
+
+def _secret(html: str) -> str:
+    found = re.search(r'<code id="secret">([^<]+)</code>', html)
+    assert found is not None
+    return found[1]
+
+
+async def _ask(place: Place, project: str, key: str) -> int:
+    headers = {"x-pepper-key": key, "x-pepper-project": project}
+    body = {"messages": [{"role": "user", "content": "ciao"}]}
+    return (await place.client.post("/agent", json=body, headers=headers)).status_code
+
+
+def test_a_project_made_here_answers_with_the_key_that_was_shown_once() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            before = _current(place).revision
+            made = await place.post(
+                "/panel/projects/new", NEW_PROJECT | {"hourly_limit": "9", "daily_budget_usd": "1,5"}
+            )
+            key = _secret(made.text)
+            assert made.status_code == 200 and made.headers["cache-control"] == "no-store"
+            assert await _ask(place, "nuovo", key) == 200
+            project = _current(place).projects["nuovo"]
+            assert (project.hourly_limit, project.daily_budget_usd, project.timezone) == (9, 1.5, "Europe/Rome")
+            assert _current(place).revision == before + 1
+            assert key not in (await place.get("/panel/projects/edit?name=nuovo")).text
+            assert ("created", "projects", "nuovo") in await place.audited()
+            assert key not in (await place.get("/panel/audit.json")).text
+
+    run(work(), 30)
+
+
+def test_a_new_key_leaves_the_old_one_its_overlap_and_a_revoked_one_nothing() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            first = _secret((await place.post("/panel/projects/new", NEW_PROJECT)).text)
+            second = _secret((await place.post("/panel/projects/rotate?name=nuovo", {"overlap": "3600"})).text)
+            assert [await _ask(place, "nuovo", key) for key in (first, second)] == [200, 200]
+            keys = (await place.get("/panel/projects/edit.json?name=nuovo")).json()["more"]["keys"]
+            assert [key["expires_at"] is None for key in keys] == [True, False]
+            await place.post("/panel/projects/revoke?name=nuovo", {"key": keys[1]["id"]})
+            assert [await _ask(place, "nuovo", key) for key in (first, second)] == [401, 200]
+            third = _secret((await place.post("/panel/projects/rotate?name=nuovo", {"overlap": "0"})).text)
+            assert [await _ask(place, "nuovo", key) for key in (second, third)] == [401, 200]
+            actions = [entry[0] for entry in await place.audited()]
+            assert actions[:4] == ["rotated", "revoked", "rotated", "created"]
+
+    run(work(), 30)
+
+
+@pytest.mark.parametrize(
+    ("form", "field"),
+    [
+        ({"name": ""}, "name"),
+        ({"name": "con spazi"}, "name"),
+        ({"name": "casa"}, "name"),
+        ({"model": "nessuno"}, "model"),
+        ({"mode": "magic"}, "mode"),
+        ({"hourly_limit": "many"}, "hourly_limit"),
+        ({"hourly_limit": "-1"}, "hourly_limit"),
+        ({"hourly_limit": "1.5"}, "hourly_limit"),
+        ({"daily_budget_usd": "nan"}, "daily_budget_usd"),
+        ({"daily_budget_usd": "1e999"}, "daily_budget_usd"),
+        ({"timezone": "Rome"}, "timezone"),
+        ({"daily_budget_usd": "1", "soft_threshold_usd": "2"}, "soft_threshold_usd"),
+        ({"keep_texts_days": "x"}, "keep_texts_days"),
+    ],
+)
+def test_a_wrong_field_is_marked_and_nothing_is_saved(form: dict[str, str], field: str) -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            before = _current(place)
+            answer = await place.post("/panel/projects/new", NEW_PROJECT | form)
+            assert answer.status_code == 422
+            assert re.search(rf'id="f-{field}"[^>]*aria-invalid="true"', answer.text), field
+            assert f'id="f-{field}-error"' in answer.text
+            assert _current(place).projects == before.projects
+            assert ("created", "projects", "nuovo") not in await place.audited()
+
+    run(work(), 30)
+
+
+def test_saving_a_form_as_it_stands_changes_nothing_declared() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            before = _current(place)
+            for table, name in (
+                ("projects", "casa"),
+                ("models", "Pepper%207"),
+                ("engines", "claude"),
+                ("recipes", "riassunto"),
+                ("agents", "helper"),
+                ("teams", "main"),
+            ):
+                path = f"/panel/{table}/edit?name={name}"
+                answer = await place.post(path, await place.form(path))
+                assert answer.status_code == 303, (table, answer.text)
+            after = _current(place)
+            assert (after.projects, after.models, after.engines) == (before.projects, before.models, before.engines)
+            assert after.engine_keys == before.engine_keys
+            assert after.revision == before.revision
+
+    run(work(), 30)
+
+
+def test_a_change_over_somebody_elses_is_refused() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            path = "/panel/recipes/edit?name=riassunto"
+            form = await place.form(path)
+            assert (await place.post(path, form | {"instructions": "Primo."})).status_code == 303
+            late = await place.post(path, form | {"instructions": "Secondo."})
+            assert late.status_code == 422 and "Secondo." in late.text
+            assert _current(place).recipes["riassunto"].instructions == "Primo."
+
+    run(work(), 30)
+
+
+def test_a_voice_cannot_change_under_the_apps_that_use_the_model() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            path = "/panel/models/edit?name=Pepper%20mini"
+            answer = await place.post(path, await place.form(path) | {"voice_in_apps": "on"})
+            assert answer.status_code == 422 and "f-voice_in_apps-error" in answer.text
+
+    run(work(), 30)
+
+
+def test_an_engines_key_is_taken_kept_and_never_shown() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            path = "/panel/engines/edit?name=claude"
+            form = await place.form(path)
+            assert form["api_key"] == ""
+            await place.post(path, form | {"api_key": "sk-ant-a-new-one"})
+            assert _current(place).engine_keys["claude"] == "sk-ant-a-new-one"
+            await place.post(path, await place.form(path) | {"base_url": "http://127.0.0.1:10"})
+            assert _current(place).engine_keys["claude"] == "sk-ant-a-new-one"
+            refused = await place.post(path, await place.form(path) | {"api_key": "short", "base_url": "x"})
+            assert refused.status_code == 422
+            assert 'value="short"' not in refused.text
+            assert "sk-ant" not in (await place.get("/panel/audit.json")).text
+
+    run(work(), 30)
+
+
+@pytest.mark.parametrize(
+    ("path", "user"),
+    [("/panel/engines/remove?name=embedded", "Pepper mini"), ("/panel/models/remove?name=Pepper%20mini", "casa")],
+)
+def test_what_is_still_used_is_not_removed_and_the_page_says_by_whom(path: str, user: str) -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            answer = await place.post(path)
+            assert answer.status_code == 409 and user in answer.text
+
+    run(work(), 30)
+
+
+def test_removing_a_project_closes_it_at_once() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            key = _secret((await place.post("/panel/projects/new", NEW_PROJECT)).text)
+            assert (await place.post("/panel/projects/remove?name=nuovo")).status_code == 303
+            assert await _ask(place, "nuovo", key) == 401
+            assert (await place.audited())[0] == ("removed", "projects", "nuovo")
+            assert (await place.post("/panel/projects/remove?name=nuovo")).status_code == 404
+
+    run(work(), 30)
+
+
+def test_an_api_key_opens_until_it_is_revoked() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            token = _secret((await place.post("/panel/keys", {"name": "app", "days": "30"})).text)
+
+            async def opens() -> int:
+                headers = {"authorization": f"Bearer {token}"}
+                return (await place.client.get("/api/v1/workspaces", headers=headers)).status_code
+
+            assert await opens() == 200
+            row = (await place.get("/panel/keys.json")).json()["rows"][0]
+            assert (row["name"], row["state"]) == ("app", "live")
+            await place.post(f"/panel/keys/revoke?id={row['id']}")
+            assert await opens() == 401
+            assert (await place.post("/panel/keys/revoke?id=key_nothing")).status_code == 404
+            assert [entry[0] for entry in await place.audited()][:2] == ["revoked", "created"]
+
+    run(work(), 30)
+
+
+def test_the_test_button_makes_one_recorded_call_and_says_how_it_went() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            answer = await place.post("/panel/models/test?name=Pepper%20mini")
+            assert answer.status_code == 200 and "It answered in" in answer.text
+            failed = await place.post("/panel/models/test?name=Pepper%207")
+            assert failed.status_code == 200 and 'role="alert"' in failed.text
+            rows = []
+            while len([row for row in rows if row["outcome"]]) < 2:
+                rows = (await place.get("/panel/calls.json?encode=test")).json()["calls"]["rows"]
+            assert {(row["door"], row["project"], row["outcome"] == "ok") for row in rows} == {
+                ("panel", "(panel)", True),
+                ("panel", "(panel)", False),
+            }
+
+    run(work(), 40)
+
+
+@pytest.mark.parametrize(
+    ("prices", "costs"),
+    [
+        ({"prices.input": "10", "prices.output": "50"}, [0.045, 0.125]),
+        ({"prices.input": "0", "prices.output": "0"}, [0.0, 0.0]),
+        ({"prices.input": "", "prices.output": ""}, [None, None]),
+        ({"prices.input": "10", "prices.output": "x"}, [None, None]),
+        ({"prices.input": "1e400", "prices.output": "1"}, [None, None]),
+    ],
+)
+def test_a_price_is_seen_at_work_before_it_is_saved(prices: dict[str, str], costs: list[float | None]) -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            path = "/panel/models/edit?name=Pepper%207"
+            answer = await place.post("/panel/models/preview?name=Pepper%207", await place.form(path) | prices)
+            assert answer.status_code == 200
+            shown = re.findall(r"<dd>(.*?)</dd>", answer.text.partition('id="prices"')[2].partition("</section>")[0])
+            assert len(shown) == len(costs)
+            for text, cost in zip(shown, costs, strict=True):
+                assert ("unknown" in text) if cost is None else float(text.split("\u00a0")[0]) == cost
+            declared = _current(place).models["Pepper 7"].prices
+            assert declared is not None and declared.input == 5
+
+    run(work(), 30)
+
+
+def test_the_playground_speaks_as_the_project_without_its_key_and_remembers_the_chat() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            ours = {"sec-fetch-site": "same-origin"}
+            said = {"versione": 1, "tipo": "messaggio", "conversazione": "c1", "progetto": "casa", "testo": "ciao"}
+            sizes = []
+            for _ in range(2):
+                answer = await place.client.post("/panel/playground/chat", json=said, headers=ours)
+                assert answer.headers["content-type"].startswith("text/event-stream")
+                assert "event: done" in answer.text
+                sizes.append(len(answer.text))
+            rows = []
+            while len(rows) < 2:
+                twin = await place.get("/panel/calls.json?session=playground&outcome=ok")
+                rows = twin.json()["calls"]["rows"]
+            assert rows[0]["bytes_in"] > rows[1]["bytes_in"]
+            assert {row["project"] for row in rows} == {"casa"}
+            fresh = await place.client.post("/panel/playground/chat", json=said | {"tipo": "nuova"}, headers=ours)
+            assert fresh.status_code == 204
+            unknown = await place.client.post("/panel/playground/chat", json=said | {"progetto": "x"}, headers=ours)
+            assert unknown.status_code == 404
+            foreign = await place.client.post("/panel/playground/chat", json=said)
+            assert foreign.status_code == 403
+            malformed = await place.client.post("/panel/playground/chat", content=b"{", headers=ours)
+            assert malformed.status_code == 422
+            place.client.cookies.clear()
+            outside = await place.client.post("/panel/playground/chat", json=said, headers=ours)
+            assert outside.status_code == 401
+
+    run(work(), 40)
