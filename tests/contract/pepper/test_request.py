@@ -216,7 +216,7 @@ def test_text_blocks_are_joined_and_attachments_need_their_permission() -> None:
         asked, _ = answered({"messages": [{"role": "user", "content": [block, text]}]})
         assert asked.error() == (403, word)
     allowed, _ = answered({"messages": [{"role": "user", "content": [text, document]}]}, house(permissions=ALL_ALLOWED))
-    assert allowed.error() == (400, "richiesta_non_valida")  # permitted, and not yet served
+    assert allowed.error() == (400, "richiesta_non_valida")  # permitted, and no file
 
 
 @requirement("P-TOOL-1")

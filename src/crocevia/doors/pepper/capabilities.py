@@ -57,7 +57,7 @@ def describe(project: ProjectSpec, profile: Profile, max_body: int) -> reports.C
             blocchi=True,
             documenti=_documents(project, profile),
             immagini=_images(project, profile),
-            citazioni=False,
+            citazioni=project.permissions.documents,
             ricerca_web=project.permissions.web_search,
         ),
         limiti=reports.Limits(

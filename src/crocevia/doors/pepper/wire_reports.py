@@ -41,7 +41,7 @@ class MaxTokens(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Pepper(msgspec.Struct, frozen=True, kw_only=True):
-    """What the project's model can do."""
+    """What the project's model can do. citazioni, ricerca_web: on `/api.php` only."""
 
     versione: str
     novita: str | None
