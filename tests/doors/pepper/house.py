@@ -16,6 +16,7 @@ from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, Too
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
 from crocevia.doors.pepper import AgentEndpoint
+from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.storage.records import OpenedCall, SettledCall
 
@@ -105,6 +106,7 @@ class House:
     records: MemoryRecords
     agent: AgentEndpoint
     clock: list[float] = field(default_factory=lambda: [1_000_000.0])
+    rounds: list[tuple[str, bool]] = field(default_factory=list)  # what the gateway said of open rounds
 
     def nothing_left(self) -> None:
         """No slot, no call, no upstream, no task but this one; every opened record settled exactly once."""
@@ -120,18 +122,34 @@ def house(
     ping_seconds: float = 15.0,
     limits: CallLimits | None = None,
     model: dict[str, Any] | None = None,
+    reserve: Any = None,
+    attachments: Attachments | None = None,
     **project: Any,
 ) -> House:
-    """A house with the projects `casa` (mode agent, key `chiave`) and `vecchia` (mode standard, key `altra`)."""
+    """A house with the projects `casa` (mode agent, key `chiave`) and `vecchia` (mode standard, key `altra`).
+
+    reserve: the engine of `Pepper 6`, which then is the reserve of `Pepper 7`.
+    """
     engine = engine or Puppet()
-    brain = ModelSpec(**({"name": "Pepper 7", "engine": "puppet", "upstream": "brain-1"} | (model or {})))
+    spare = {"reserve": "Pepper 6"} if reserve is not None else {}
+    brain = ModelSpec(**({"name": "Pepper 7", "engine": "puppet", "upstream": "brain-1"} | spare | (model or {})))
+    second = ModelSpec(name="Pepper 6", engine="spare", upstream="brain-0", instructions="Sei Pepper 6.")
     casa = ProjectSpec(**({"name": "casa", "model": "Pepper 7", "mode": "agent"} | project))
     vecchia = ProjectSpec(name="vecchia", model="Pepper 7")
-    view = View({"casa": ("chiave", casa), "vecchia": ("altra", vecchia)}, {"Pepper 7": brain})
+    view = View({"casa": ("chiave", casa), "vecchia": ("altra", vecchia)}, {"Pepper 7": brain, "Pepper 6": second})
+    rounds: list[tuple[str, bool]] = []
     records = MemoryRecords()
     clock = [1_000_000.0]
-    gateway = Gateway(view, lambda name: engine, records, limits=limits or CallLimits(), clock=lambda: clock[0])
-    return House(engine, gateway, records, AgentEndpoint(gateway, ping_seconds=ping_seconds), clock)
+    gateway = Gateway(
+        view,
+        lambda name: reserve if name == "spare" else engine,
+        records,
+        limits=limits or CallLimits(),
+        attachments=attachments,
+        on_round=lambda project, blockless: rounds.append((project.name, blockless)),
+        clock=lambda: clock[0],
+    )
+    return House(engine, gateway, records, AgentEndpoint(gateway, ping_seconds=ping_seconds), clock, rounds)
 
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "che aria fa in salone?"}]}
