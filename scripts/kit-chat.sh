@@ -34,7 +34,7 @@ install_hook() {
   case $hook in /*) ;; *) hook="$here/$hook" ;; esac
   mkdir -p "$(dirname -- "$hook")"
   [ -e "$hook" ] || printf '#!/bin/sh\n' >"$hook"
-  grep -q 'kit-chat.sh refresh' "$hook" || printf '%s\n' 'sh "$(git rev-parse --show-toplevel)/scripts/kit-chat.sh" refresh || true' >>"$hook"
+  grep -q 'kit-chat.sh" refresh' "$hook" || printf '%s\n' 'sh "$(git rev-parse --show-toplevel)/scripts/kit-chat.sh" refresh || true' >>"$hook"
   chmod +x "$hook"
 }
 

@@ -152,7 +152,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         name = FILES.get(self.path)
         if name is None:
-            return self.reply(404)
+            return self.reply(204 if self.path == "/favicon.ico" else 404)
         text = Path(__file__).with_name(name).read_text("utf-8").replace("URL", URL).replace("PROJECT", PROJECT)
         return self.reply(200, KINDS[name.split(".")[1]] + "; charset=utf-8", [text.encode()])
 

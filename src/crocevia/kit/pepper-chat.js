@@ -396,10 +396,10 @@ const RULE = /^ {0,3}(?:-{3,}|\*{3,}|_{3,})[ \t]*$/;
 const ITEM = /^( *)(?:([-*+•])|(\d{1,9})[.)])[ \t]+(.*)$/;
 const QUOTE = /^ {0,3}> ?(.*)$/;
 const TABLE_RULE = /^ {0,3}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*$/;
-// A paragraph of more characters goes on as another one at its next sentence, or where no sentence ends, at a space: what
-// is drawn again with every delta stays small, and the reader sees no difference.
+// A paragraph of more characters goes on as another one at its next sentence, or where no sentence ends, at a space; a list
+// at its next item: what is drawn again with every delta stays small, and the reader sees no difference.
 const LONG = 1500;
-const TOO_LONG = 6000;
+const TOO_LONG = 3000;
 const DEPTH = 4;
 
 function kindOf(line) {
@@ -418,6 +418,11 @@ function continues(block, kind, line) {
   if (block.kind !== "paragraph") return false;
   if (block.lines.length === 1 && block.lines[0].includes("|") && line.includes("|") && TABLE_RULE.test(line)) block.kind = "table";
   return block.kind === "table" || kind === "text";
+}
+
+function isOuterItem(block, line) {
+  const found = ITEM.exec(line);
+  return found !== null && found[1].length < ITEM.exec(block.lines[0])[1].length + 2;
 }
 
 /** The white space at which a paragraph is cut, as [start, end], or null. used: the characters that it has already. */
@@ -478,10 +483,11 @@ function splitBlocks(text, continued) {
       return;
     }
     const kind = inside ? "text" : kindOf(line);
-    if (block && continues(block, kind, line)) {
+    if (block && continues(block, kind, line) && !(block.kind === "list" && block.size > LONG && isOuterItem(block, line))) {
       block.blank = false;
-      if (block.kind === "paragraph") paragraph(line, start, inside);
-      else block.lines.push(line);
+      if (block.kind === "paragraph") return paragraph(line, start, inside);
+      block.lines.push(line);
+      block.size += line.length;
       return;
     }
     close(complete);

@@ -1,0 +1,285 @@
+"""The panel in a real Chromium: from the setup link to an answer, every page in every guise, hands on the keyboard."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.browser.conftest import Watch
+from tests.live import SCRIPTED, LiveServer, live_server
+
+pytestmark = pytest.mark.browser
+
+PASSWORD = "una frase lunga"
+MORE = """
+[[models]]
+name = "Pepper 7"
+engine = "embedded"
+upstream = "x"
+prices = { input = 5, output = 25 }
+[[recipes]]
+encode = "riassunto"
+instructions = "Riassumi."
+[[projects]]
+name = "casa"
+mode = "agent"
+model = "Pepper 7"
+daily_budget_usd = 2.0
+"""
+PAGES = {
+    "overview": "/panel",
+    "calls": "/panel/calls",
+    "calls-none": "/panel/calls?project=nobody",
+    "call": "/panel/calls/one?id=CALL",
+    "projects": "/panel/projects",
+    "project": "/panel/projects/edit?name=casa",
+    "project-new": "/panel/projects/new",
+    "recipes": "/panel/recipes",
+    "recipe": "/panel/recipes/edit?name=riassunto",
+    "models": "/panel/models",
+    "model": "/panel/models/edit?name=Pepper%207",
+    "engines": "/panel/engines",
+    "engine": "/panel/engines/edit?name=embedded",
+    "agents": "/panel/agents",
+    "agent": "/panel/agents/edit?name=main",
+    "team": "/panel/teams/edit?name=main",
+    "keys": "/panel/keys",
+    "settings": "/panel/settings",
+    "audit": "/panel/audit",
+    "api": "/panel/api",
+    "playground": "/panel/playground",
+    "missing": "/panel/nowhere",
+}
+GUISES = [(1280, "light", "it"), (1280, "dark", "en"), (390, "light", "en"), (390, "dark", "it")]
+
+
+@dataclass
+class Panel:
+    """A server whose panel was set up. call_id: one that is in its records."""
+
+    server: LiveServer
+    cookie: str
+    call_id: str
+
+    @property
+    def url(self) -> str:
+        return self.server.url
+
+    def enter(self, watch: Watch, theme: str = "auto", language: str = "en") -> Any:
+        """A page that is signed in."""
+        cookies = {"crocevia_session": self.cookie, "crocevia_theme": theme, "crocevia_language": language}
+        watch.page.context.add_cookies(
+            [{"name": name, "value": value, "url": f"{self.url}/panel"} for name, value in cookies.items()]
+        )
+        return watch.page
+
+
+def _setup_url(server: LiveServer) -> str:
+    return f"{server.url}/panel{server.secrets['setup_url'].partition('/panel')[2]}"
+
+
+def _call(server: LiveServer, session: str = "s1") -> None:
+    body = {"session_id": session, "messages": [{"role": "user", "content": "ciao"}]}
+    secrets = server.secrets
+    headers = {"x-pepper-key": secrets["project_key"], "x-pepper-project": secrets["project"]}
+    request = urllib.request.Request(f"{server.url}/agent", json.dumps(body).encode(), headers)
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        assert answer.status == 200
+
+
+class _Stay(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+def _cookie(server: LiveServer) -> str:
+    form = f"password={PASSWORD}&again={PASSWORD}".replace(" ", "+").encode()
+    request = urllib.request.Request(_setup_url(server), form, {"sec-fetch-site": "same-origin"})
+    try:
+        urllib.request.build_opener(_Stay).open(request, timeout=20)
+    except urllib.error.HTTPError as moved:
+        with moved:
+            assert moved.status == 303
+            return str(moved.headers["set-cookie"]).partition("=")[2].partition(";")[0]
+    raise AssertionError("the setup link did not lead on")
+
+
+def _twin(panel_url: str, cookie: str, path: str) -> Any:
+    request = urllib.request.Request(panel_url + path, headers={"cookie": f"crocevia_session={cookie}"})
+    with urllib.request.urlopen(request, timeout=10) as answer:
+        return json.load(answer)
+
+
+@pytest.fixture(scope="module")
+def panel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Panel]:
+    with live_server(tmp_path_factory.mktemp("home"), declaration=SCRIPTED + MORE) as server:
+        cookie = _cookie(server)
+        for _ in range(3):
+            _call(server)
+        rows: list[Any] = []
+        while not [row for row in rows if row["outcome"]]:
+            rows = _twin(server.url, cookie, "/panel/calls.json")["calls"]["rows"]
+        yield Panel(server, cookie, rows[0]["id"])
+
+
+def _keep(page: Any, name: str) -> None:
+    """Screenshots for people, where somebody asked for them."""
+    folder = os.environ.get("CROCEVIA_SCREENSHOTS")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png", full_page=True)
+
+
+@pytest.mark.parametrize(("width", "theme", "language"), GUISES)
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page_is_accessible_self_contained_and_fits(
+    name: str,
+    width: int,
+    theme: str,
+    language: str,
+    panel: Panel,
+    new_page: Callable[..., Watch],
+    axe: Callable[[Any], list[str]],
+) -> None:
+    watch = new_page(width=width, reduced_motion=True)
+    if name == "missing":
+        watch.allow.append("404")
+    page = panel.enter(watch, theme, language)
+    page.goto(panel.url + PAGES[name].replace("CALL", panel.call_id))
+    assert page.get_attribute("html", "lang") == language
+    assert axe(page) == []
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+    _keep(page, f"{name}-{width}-{theme}-{language}")
+    watch.check()
+
+
+@pytest.mark.parametrize(("width", "theme", "language"), GUISES)
+@pytest.mark.parametrize("path", ["/panel/login", "/panel/setup?token=x"])
+def test_the_entrance_is_accessible_too(
+    path: str,
+    width: int,
+    theme: str,
+    language: str,
+    panel: Panel,
+    new_page: Callable[..., Watch],
+    axe: Callable[[Any], list[str]],
+) -> None:
+    watch = new_page(width=width, theme=theme, language=language)
+    watch.page.goto(panel.url + path)
+    assert axe(watch.page) == []
+    _keep(watch.page, f"{path.split('/')[2].split('?')[0]}-{width}-{theme}-{language}")
+    watch.check()
+
+
+def test_from_the_setup_link_to_a_project_its_key_and_an_answer(
+    tmp_path: Path, new_page: Callable[..., Watch], axe: Callable[[Any], list[str]]
+) -> None:
+    with live_server(tmp_path) as server:
+        watch = new_page(language="it-IT")
+        page = watch.page
+        page.goto(_setup_url(server))
+        page.get_by_label("Password nuova").fill(PASSWORD)
+        page.get_by_label("Ancora la stessa").fill(PASSWORD)
+        page.get_by_role("button", name="Imposta la password ed entra").click()
+        page.get_by_role("heading", name="Panoramica").wait_for()
+        page.get_by_role("link", name="Progetti", exact=True).click()
+        page.get_by_role("link", name="Progetto nuovo").click()
+        page.get_by_label("Nome").fill("nuovo")
+        page.get_by_role("button", name="Crea").click()
+        key = page.locator("#secret").inner_text()
+        assert axe(page) == []
+        page.get_by_role("link", name="L'ho copiata").click()
+        assert key not in page.content()
+        page.get_by_role("link", name="Provalo").click()
+        page.get_by_role("textbox").fill("ciao")
+        page.keyboard.press("Enter")
+        page.wait_for_function("document.getElementById('raw').textContent.includes('event: done')")
+        assert page.locator("#chat").get_by_text("ciao", exact=True).first.is_visible()
+        assert key not in page.content()
+        assert axe(page) == []
+        _keep(page, "playground-answered")
+        watch.check()
+
+
+def _tab_to(page: Any, name: str) -> None:
+    """Press Tab until the thing with this text has the focus, as somebody without a mouse would."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        text = page.evaluate("(document.activeElement.labels?.[0] ?? document.activeElement).innerText || ''")
+        if text.strip() == name:
+            return
+    raise AssertionError(f"Tab never came to {name!r}")
+
+
+def test_with_the_keyboard_alone_from_the_login_to_a_key(panel: Panel, new_page: Callable[..., Watch]) -> None:
+    watch = new_page()
+    page = watch.page
+    page.goto(f"{panel.url}/panel/projects")
+    page.keyboard.type(PASSWORD)  # the field has the focus already
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/panel/projects")
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    _tab_to(page, "New project")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/new")
+    _tab_to(page, "Name")
+    page.keyboard.type("bad name")
+    page.keyboard.press("Enter")
+    page.wait_for_function("document.activeElement.getAttribute('aria-invalid') === 'true'")
+    page.keyboard.press("Control+a")
+    page.keyboard.type("by-hand")
+    page.keyboard.press("Enter")
+    page.locator("#secret").wait_for()
+    assert page.locator("#secret").inner_text().startswith("pk_")
+    watch.allow.append("422")
+    watch.check()
+
+
+def test_the_monitor_follows_new_calls_until_it_is_told_to_stop(panel: Panel, new_page: Callable[..., Watch]) -> None:
+    watch = new_page()
+    page = panel.enter(watch)
+    page.goto(f"{panel.url}/panel/calls?session=followed")
+    page.get_by_text("No call matches").wait_for()
+    _call(panel.server, "followed")
+    page.locator("table.rows tbody tr").first.wait_for()
+    page.get_by_role("button", name="Live").click()
+    assert page.get_by_role("button", name="Live").get_attribute("aria-pressed") == "false"
+    watch.check()
+
+
+def test_a_wrong_price_is_seen_before_it_is_saved_and_a_model_can_be_tested(
+    panel: Panel, new_page: Callable[..., Watch]
+) -> None:
+    watch = new_page()
+    page = panel.enter(watch)
+    page.goto(f"{panel.url}/panel/models/edit?name=Pepper%207")
+    page.get_by_label("Prompt").fill("5000")
+    page.get_by_role("button", name="Preview the prices").click()
+    page.locator("#prices").get_by_text("10.01").wait_for()
+    page.get_by_role("button", name="Test", exact=True).click()
+    page.get_by_text("It answered in").wait_for()
+    assert page.get_by_label("Prompt").input_value() == "5"
+    watch.check()
+
+
+def test_pages_work_without_any_script(panel: Panel, browser: Any) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    try:
+        page = context.new_page()
+        page.goto(f"{panel.url}/panel/login?next=/panel/recipes/new")
+        page.get_by_label("Password").fill(PASSWORD)
+        page.get_by_role("button", name="Sign in").click()
+        page.get_by_label("Encode").fill("senza-script")
+        page.get_by_label("Instructions").fill("Funziona.")
+        page.get_by_role("button", name="Create").click()
+        page.get_by_text("Created.").wait_for()
+    finally:
+        context.close()
