@@ -89,13 +89,16 @@ class Router:
         """
         model, request = asked.model, asked.request
         engine = self._engines(model.engine)
+        rounds = open_round(request.messages)
+        if not rounds and not asked.spoiled and not any(map(_opaque, request.messages)):
+            return Route(asked=asked, model=model, engine=engine, request=request)
         losses = self._judge(asked, engine)
         lost = {loss.index for loss in losses}
-        rounds = open_round(request.messages)
         missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in asked.spoiled]
         blockless = bool(missing) if rounds else None
-        sent = msgspec.structs.replace(request, messages=_kept(request.messages, engine.dialect, lost))
-        route = Route(asked=asked, model=model, engine=engine, request=sent, losses=losses, blockless=blockless)
+        if lost:
+            request = msgspec.structs.replace(request, messages=_kept(request.messages, lost))
+        route = Route(asked=asked, model=model, engine=engine, request=request, losses=losses, blockless=blockless)
         if model.reasoning == "off" or not (missing or lost.intersection(rounds)):
             return route
         losses = tuple(sorted([*losses, *(Loss(i, MISSING) for i in missing)], key=lambda loss: loss.index))
@@ -180,9 +183,7 @@ def _fits(opaque: Opaque, dialect: str) -> bool:
     return opaque.dialect == dialect or (opaque.plain and dialect == _PLAIN)
 
 
-def _kept(messages: tuple[Message, ...], dialect: str, lost: set[int]) -> tuple[Message, ...]:
-    if not lost:
-        return messages
+def _kept(messages: tuple[Message, ...], lost: set[int]) -> tuple[Message, ...]:
     return tuple(_bare(message) if index in lost else message for index, message in enumerate(messages))
 
 
