@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from tests.contract.requirements import Requirement as R
 
+from .requirements_turns import TURNS
+
 CONTROL: tuple[R, ...] = (
     R("A-OPS-1", "Every operation of the inventory is at its address.", "10"),
     R("A-OPS-2", "Answers are {data} wrapped, except models, pages and the key list.", "7"),
@@ -46,4 +48,4 @@ CONTROL: tuple[R, ...] = (
     ),
 )
 
-REQUIREMENTS: tuple[R, ...] = (*CONTROL,)
+REQUIREMENTS: tuple[R, ...] = (*CONTROL, *TURNS)
