@@ -7,7 +7,12 @@ import time
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
+from msgspec.structs import replace
 
+from crocevia.core import json
+from crocevia.core.calls import ModelRequest
+from crocevia.core.messages import FilePart, UserMessage
+from crocevia.engines.anthropic import AnthropicDialect
 from crocevia.runtime.citations import MIN_WORDS, MOST, MOST_PASSAGE, Citation, locate, told
 
 WORDS = st.lists(st.sampled_from(["alfa", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]), max_size=40)
@@ -82,3 +87,13 @@ def test_what_the_engine_says_is_taken_once_and_nonsense_is_left_out() -> None:
         Citation(origin="engine", document="b.pdf", page=3, passage="x y"),
         Citation(origin="engine", document="t", passage="z"),
     ]
+
+
+def test_a_file_that_is_to_be_cited_says_so_to_the_provider() -> None:
+    part = FilePart(kind="document", media_type="application/pdf", data=b"%PDF", name="a.pdf")
+    for cite in (True, False):
+        request = ModelRequest(model="x", messages=(UserMessage(parts=(replace(part, cite=cite),)),))
+        sent = json.decode(AnthropicDialect("http://x", None).encode(request))
+        block = sent["messages"][0]["content"][0]
+        assert block["type"] == "document"
+        assert block.get("citations") == ({"enabled": True} if cite else None)

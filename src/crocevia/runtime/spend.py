@@ -21,6 +21,7 @@ CHARACTERS_PER_TOKEN: Final = 3
 IMAGE_TOKENS: Final = 5000  # of the largest picture that a provider takes
 DOCUMENT_BYTES_PER_TOKEN: Final = 2
 DOCUMENT_TOKENS: Final = 1_000_000  # no context window holds more
+UNPRICED_SECONDS: Final = 60  # until an operator may have set a price; a running server sees it within one
 MESSAGE_TOKENS: Final = 16  # what surrounds a message
 
 RatesOf = Callable[[ModelSpec], Rates | None]
@@ -108,7 +109,9 @@ class Spend:
         """
         rates, budget = self.rates(model), self.budget(project)
         if rates is None and budget.daily is not None:
-            raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model.name))
+            raise GatewayError(
+                Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model.name), retry_after=UNPRICED_SECONDS
+            )
         estimate = (
             0 if rates is None or rates.free else ceiling(prompt_tokens(request, model), request.max_tokens, rates)
         )
