@@ -17,6 +17,7 @@ from .body import ClientGone, discard, read_whole
 from .errors import expected, refuse
 from .operation import Answer, Headers, Live, Operation, Receive, Request, Rule, Scope, Send, Stream, encoded
 from .resources import TABLE
+from .resources.document import describing
 from .routing import Found, Router, names
 from .stream_live import send_live
 from .streaming import send_stream
@@ -30,7 +31,7 @@ class AtpDoor:
 
     def __init__(self, control: Control, table: Sequence[Operation] = TABLE) -> None:
         self._control = control
-        self._router = Router(table)
+        self._router = Router((*table, *describing(table)))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refusals come in this order: address, method, key, version, limits, body, content."""

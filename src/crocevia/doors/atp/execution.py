@@ -254,6 +254,8 @@ def operations(turns: Turns, clock: Callable[[], float]) -> tuple[Operation, ...
                 result=result,
                 status=status,
                 rule=rule,
+                bare=True,
+                refuses=(409,),
             )
             for name, path, handler, about, body, result, status in posts
         ]
@@ -281,6 +283,7 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             can,
             result=wire.Capabilities3,
             rule=Rule.CONTRACT_3,
+            bare=True,
         ),
         Operation(
             "getCapabilitiesLegacy",
@@ -290,5 +293,6 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             can,
             result=wire.Capabilities,
             rule=Rule.READ_2,
+            bare=True,
         ),
     )

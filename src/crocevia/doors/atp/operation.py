@@ -131,7 +131,8 @@ class Operation(NamedTuple):
     id: the contract's operationId. path: below /api/v1, or from the origin if it begins with /.well-known.
     body: the struct of a JSON body, checked before the handler runs; None: the handler reads `request.receive` itself
     (body.py) or there is none. result: the struct of the success answer. per_minute: calls of one user.
-    about: what it does, and what a deletion takes with it.
+    about: what it does, and what a deletion takes with it. query: the struct of its parameters (query.py).
+    bare: the success answer is `result` itself, not wrapped in `data`. refuses: statuses beyond the usual ones.
     """
 
     id: str
@@ -146,6 +147,9 @@ class Operation(NamedTuple):
     public: bool = False
     per_minute: int | None = None
     max_body: int = JSON_BODY
+    query: Any = None
+    bare: bool = False
+    refuses: tuple[int, ...] = ()
 
 
 NO_CONTENT: Final = Answer(204)

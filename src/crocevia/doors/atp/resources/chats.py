@@ -50,6 +50,8 @@ OPERATIONS = (
         listed,
         "The newest 1,000 chats of a workspace, newest first; `links.next` leads to the ones before them.",
         result=wire.ChatCollection,
+        query=wire.ChatQuery,
+        bare=True,
     ),
     Operation(
         "getChat",

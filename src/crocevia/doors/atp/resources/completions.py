@@ -92,6 +92,8 @@ OPERATIONS = (
         listed,
         "The completions of a chat, newest first. Version 2 has no word for an unknown cost: such a page is 426 there.",
         result=wire.CompletionCollection,
+        query=wire.CompletionQuery,
+        bare=True,
         rule=Rule.BOTH,
     ),
     Operation(

@@ -20,5 +20,6 @@ OPERATIONS = (
         listed,
         "The models that agents can choose, the caller's teams, and the defaults by role.",
         result=wire.ModelList,
+        bare=True,
     ),
 )

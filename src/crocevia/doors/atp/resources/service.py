@@ -29,6 +29,7 @@ OPERATIONS = (
         jwks,
         "The public keys of API keys and of requests to client tools, active and retired.",
         result=wire.JwksDocument,
+        bare=True,
         public=True,
     ),
 )

@@ -17,14 +17,13 @@ from .common import moment_or_none
 _PER_TOKEN = Decimal(1_000_000)
 
 
-class LlmModelEntry(msgspec.Struct, frozen=True, kw_only=True):
+class LlmModelEntry(msgspec.Struct, frozen=True, kw_only=True, tag="llm", tag_field="type"):
     """owned_by: the engine that answers. pricing: USD per token, decimals as text; informational."""
 
     id: str
     object: Literal["model"] = "model"
     created: int
     owned_by: str
-    type: Literal["llm"] = "llm"
     deprecated: bool
     sunset_at: datetime | None
     display_name: str
@@ -33,10 +32,9 @@ class LlmModelEntry(msgspec.Struct, frozen=True, kw_only=True):
     pricing: dict[str, str] | None
 
 
-class TeamModelEntry(msgspec.Struct, frozen=True, kw_only=True):
+class TeamModelEntry(msgspec.Struct, frozen=True, kw_only=True, tag="team", tag_field="type"):
     id: str
     object: Literal["model"] = "model"
-    type: Literal["team"] = "team"
     owned_by: Literal["envai"] = "envai"
     team_id: str
     created: int
