@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from crocevia.config import Settings
+from crocevia.config import Turns as Bounds
+from crocevia.core.turn import Limits
 from crocevia.log import Hub, SqliteLog
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Gateway
@@ -30,7 +32,7 @@ async def open_turns(
         hub,
         Toolbox(standard_tools(files)),
         files,
-        settings=TurnSettings(on_restart=settings.turns.on_restart),
+        settings=TurnSettings(on_restart=settings.turns.on_restart, limits=_limits(settings.turns)),
         failed=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),
     )
     try:
@@ -38,3 +40,14 @@ async def open_turns(
         yield turns
     finally:
         await turns.close()
+
+
+def _limits(bounds: Bounds) -> Limits:
+    return Limits(
+        rounds=bounds.rounds,
+        depth=bounds.depth,
+        children=bounds.children,
+        parallel_tools=bounds.parallel_tools,
+        wall_ms=None if bounds.wall_seconds is None else int(bounds.wall_seconds * 1000),
+        cost_usd=bounds.cost_usd,
+    )

@@ -79,9 +79,7 @@ def test_the_stream_stays_open_and_the_chats_totals_leave_the_time_between_turns
     async def work(place: Theatre) -> None:
         chat = await place.chat()
         watcher = await place.watch(chat)
-        ends = []
-        for _ in range(3):
-            ends.append((await watcher.end(await place.say(chat, "hi")))["data"])
+        ends = [(await watcher.end(await place.say(chat, "hi")))["data"] for _ in range(3)]
         for key in ("input_tokens", "output_tokens", "duration_ms"):
             assert ends[-1]["chat_usage"][key] == sum(end["usage"][key] for end in ends)
         assert watcher.types.count("chat.title.updated") == 1

@@ -21,6 +21,7 @@ import msgspec
 from jsonschema import Draft202012Validator
 
 from crocevia.app.service import Service, open_service
+from crocevia.app.site import dispatch
 from crocevia.config import Settings
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, TeamSpec
 from crocevia.runtime.control.init import Initialised
@@ -173,11 +174,14 @@ class Theatre:
         await self.close()
         await self.open()
 
+    async def door(self, scope: Any, receive: Any, send: Any) -> None:
+        await dispatch(self.service.routes, scope, receive, send)
+
     async def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}, key: str | None = None
     ) -> Reply:
         scope, pieces = self._scope(method, path, body, headers, key)
-        return await exchange(self.service.routes["/api/v1/"], scope, pieces)
+        return await exchange(self.door, scope, pieces)
 
     async def post(self, chat: str, what: str, body: Any = None, *, version: int = 3, **headers: str) -> Reply:
         """A request of the execution plane."""
@@ -233,7 +237,7 @@ class Theatre:
             await watcher._leave.wait()
             return {"type": "http.disconnect"}
 
-        task = asyncio.create_task(self.service.routes["/api/v1/"](scope, receive, send))
+        task = asyncio.create_task(self.door(scope, receive, send))
         self._watching.append(task)
         async with asyncio.timeout(5):
             await opened.wait()
