@@ -80,8 +80,9 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request.
 
     user_id, agent: for the record, when no project is asking. spoiled: by index, why the pieces of a message could
-    not be read. origins: indexes of the messages as the caller counts them; empty: the same. going_on: it continues
-    what was admitted before, so it is not refused for draining.
+    not be read. keeps_pieces: the protocol lets the caller send them back. origins: indexes of the messages as the
+    caller counts them; empty: the same. going_on: it continues what was admitted before, so it is not refused for
+    draining.
     """
 
     door: str
@@ -101,6 +102,7 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     agent: str | None = None
     spoiled: Mapping[int, str] = {}
     origins: tuple[int, ...] = ()
+    keeps_pieces: bool = False
     going_on: bool = False
 
 
@@ -209,9 +211,28 @@ class Gateway:
         """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: see `Router.route`."""
         models, model = self._catalogue.current.models, self._model(project)
         question = Question(
-            model=model, request=compose(model, draft), max_tokens=draft.max_tokens, spoiled=draft.spoiled
+            model=model,
+            request=compose(model, draft),
+            max_tokens=draft.max_tokens,
+            spoiled=draft.spoiled,
+            keeps_pieces=draft.keeps_pieces,
         )
         return self._router.route(question, models)
+
+    def check_room(self, project: ProjectSpec) -> None:
+        """Refuse what admission is sure to refuse, before files are read for it. Raises GatewayError."""
+        self._check_open()
+        left = self.remaining(project)
+        if left.hourly is not None and not left.hourly_left:
+            wait = max(1, left.hourly_reset or 1)
+            sentence = say(Code.RATE_LIMITED.value, limit=left.hourly, seconds=wait)
+            raise GatewayError(Code.RATE_LIMITED, sentence, retry_after=wait)
+
+    def _check_open(self, *, going_on: bool = False) -> None:
+        if self.draining and not going_on:
+            raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
+        if self._records.failing:
+            raise GatewayError(Code.UNAVAILABLE, retry_after=1)
 
     async def attach(self, route: Route, attachments: tuple[Attachment, ...], wants: Wants) -> Route:
         """Put files in the place of their placeholders, as the engine of `route` takes them.
@@ -233,10 +254,7 @@ class Gateway:
         route: what `route` said of it, if it was asked. Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED,
         BUDGET_EXHAUSTED, RATE_LIMITED, CONCURRENCY_LIMITED.
         """
-        if self.draining and not draft.going_on:
-            raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
-        if self._records.failing:
-            raise GatewayError(Code.UNAVAILABLE, retry_after=1)
+        self._check_open(going_on=draft.going_on)
         catalogue = self._catalogue.current
         route = route or self.route(project, draft)
         now = self._clock()
@@ -258,7 +276,7 @@ class Gateway:
             on_end=lambda call, settled: self._end(call, settled, draft.origins),
         )
         self._calls.add(call)
-        if route.blockless is not None:
+        if draft.keeps_pieces and route.blockless is not None:
             self._on_round(project, route.blockless and route.asked.model.reasoning != "off")
         self._records.put(
             OpenedCall(
@@ -312,6 +330,7 @@ class Gateway:
         again = self._router.retreat(rejected.route, self._catalogue.current.models)
         if again is None:
             return None
+        again = with_files(again, rejected.route.files)
         rejected.charge.release()  # a provider bills nothing for what it rejects
         return Answerer(again, self.spend.reserve(project, again.model, again.request, self._clock()))
 
@@ -332,7 +351,7 @@ class Gateway:
 
 def with_files(route: Route, taken: tuple[Taken, ...]) -> Route:
     """The route with its placeholders replaced, in order."""
-    return msgspec.structs.replace(route, request=fill(route.request, taken))
+    return msgspec.structs.replace(route, request=fill(route.request, taken), files=taken)
 
 
 def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:

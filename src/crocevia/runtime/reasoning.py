@@ -16,7 +16,8 @@ from crocevia.core.calls import Engine, ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.history import open_round
-from crocevia.core.messages import AssistantMessage, Message, Opaque
+from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
+from crocevia.documents.intake import Taken
 
 from .prefix import NOTE, Fingerprints, Trail
 
@@ -40,19 +41,21 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
     """A call before it is decided who answers.
 
     request: composed for `model`; files may still stand in it as placeholders. max_tokens: as the caller asked.
-    spoiled: why the pieces of a message, by its index, could not be read.
+    spoiled: why the pieces of a message, by its index, could not be read. keeps_pieces: the caller could send them.
     """
 
     model: ModelSpec
     request: ModelRequest
     max_tokens: int
+    keeps_pieces: bool = True
     spoiled: Mapping[int, str] = {}
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Who answers, and what is sent. asked: what was decided about. quiet: without reasoning, though the model reasons.
 
-    blockless: whether the app sent no pieces in its open round; None when there is no such round.
+    blockless: whether the app sent no pieces in its open round; None when there is no such round. files: what took the
+    place of the placeholders in `request`.
     """
 
     asked: Question
@@ -62,6 +65,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
     quiet: bool = False
     blockless: bool | None = None
+    files: tuple[Taken, ...] = ()
 
     def notes(self, origins: tuple[int, ...] = ()) -> dict[str, Any]:
         """For the record; empty when there is nothing to say. origins: indexes as the caller counts them."""
@@ -110,6 +114,8 @@ class Router:
         Pieces of unknown origin are sent on trust, and a provider may know better.
         """
         asked = route.asked
+        if route.engine.dialect == _PLAIN:
+            return None  # it was sent nothing that it gave
         bare = tuple(_bare(message) for message in asked.request.messages)
         spoiled = {i: REJECTED for i, message in enumerate(asked.request.messages) if _opaque(message) is not None}
         if asked.model.reasoning != "off":
@@ -120,14 +126,14 @@ class Router:
         found = self.route(again, models)
         if found.request == route.request and found.engine is route.engine:
             return None
-        return msgspec.structs.replace(found, blockless=route.blockless)
+        return msgspec.structs.replace(found, blockless=route.blockless) if _can_be_given(route.files, found) else None
 
     def _without_reasoning(self, route: Route, models: Mapping[str, ModelSpec], missing: list[int]) -> Route:
         asked = route.asked
         model = models.get(asked.model.reserve or "", asked.model)
         engine = self._engines(model.engine)
         if model is asked.model and (model.reasoning == "always" or not engine.abilities(model.upstream).quiet):
-            if missing:
+            if missing and asked.keeps_pieces:
                 raise _pieces_needed(asked.model, missing[0])
             return route  # they came, but are worth nothing any more: the answer is a little less reasoned
         request = msgspec.structs.replace(
@@ -185,6 +191,13 @@ def _fits(opaque: Opaque, dialect: str) -> bool:
 
 def _kept(messages: tuple[Message, ...], lost: set[int]) -> tuple[Message, ...]:
     return tuple(_bare(message) if index in lost else message for index, message in enumerate(messages))
+
+
+def _can_be_given(files: tuple[Taken, ...], route: Route) -> bool:
+    """Whether files that were taken in for one engine are something for the one of `route`."""
+    able = route.engine.abilities(route.request.model)
+    parts = [part for taken in files for part in taken.parts if isinstance(part, FilePart)]
+    return all(able.images if part.kind == "image" else able.documents for part in parts)
 
 
 def _bare(message: Message) -> Message:

@@ -278,3 +278,18 @@ def test_nothing_is_started_before_a_file_comes() -> None:
         "asyncio.run(main())\nassert 'pypdfium2' not in sys.modules and 'PIL' not in sys.modules\n"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@requirement("P-DOC-7")
+def test_a_project_over_its_limit_has_no_file_read_for_it() -> None:
+    async def work() -> None:
+        workers = CountingWorkers()
+        files = Attachments(workers=workers)
+        place = house(Puppet(), permissions=ALL_ALLOWED, attachments=files, hourly_limit=1)
+        assert (await ask(place.agent, body(document(), TEXT))).status == 200
+        refused = await ask(place.agent, body(document(zoo.pdf(("altro",))), TEXT))
+        assert refused.error() == (429, "troppe_richieste")
+        assert int(refused.headers["retry-after"]) > 3000
+        assert workers.jobs == 1
+
+    run(work(), timeout=30)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from tests.aio import run
 from tests.contract.pepper.claude import REJECTED, App, asks, says, streamed, talking, thought, whole
 from tests.contract.requirements import requirement
+from tests.documents import zoo
+from tests.doors.pepper.house import ALL_ALLOWED
 
 FIRST = (thought("guardo", "sig/1+=="), says("Controllo."), asks("toolu_01", x={}, n=1.5))
 SECOND = (thought("", "sig-2"), {"type": "redacted_thinking", "data": "EmwK+/=="}, asks("toolu_02"))
@@ -324,5 +327,40 @@ def test_an_empty_text_that_the_provider_gave_does_not_go_back_to_it() -> None:
             await app.call()
             assert app.sent()["messages"][1]["content"] == [thought(), asks()]
             assert app.lost() == []
+
+    run(work())
+
+
+@requirement("P-BLK-5")
+def test_a_second_try_carries_the_files_too() -> None:
+    pdf = base64.b64encode(zoo.pdf()).decode()
+
+    async def work() -> None:
+        async with talking(REJECTED, whole(says("ok")), permissions=ALL_ALLOWED) as app:
+            app.user([{"tipo": "documento", "dati": pdf}])
+            app.messages.append({"role": "assistant", "content": "y", "blocchi": [thought("z", "forged"), says("y")]})
+            app.user("z")
+            await app.call()
+            first, second = (received.json()["messages"] for received in app.provider.requests)
+            assert first[0] == second[0] and first[0]["content"][0]["source"]["data"] == pdf
+            assert app.lost() == [(1, "rejected")]
+
+    run(work())
+
+
+@requirement("P-ERR-502")
+def test_a_rejection_that_has_nothing_to_do_with_pieces_stays_one() -> None:
+    async def work() -> None:
+        async with talking(REJECTED) as app:
+            app.user("x")
+            assert (await app.send()).error() == (502, "errore_ai")
+            assert len(app.provider.requests) == 1
+        async with talking(REJECTED) as app:
+            app.user("x")
+            app.messages.append({"role": "assistant", "content": "y", "blocchi": [thought("z", "forged"), says("y")]})
+            app.user("z")
+            assert (await app.send()).error() == (502, "errore_ai")
+            assert len(app.provider.requests) == 2
+            app.place.nothing_left()
 
     run(work())

@@ -57,6 +57,7 @@ class AgentEndpoint:
         found = decode.draft(request, project, len(body))
         route = self._gateway.route(project, found.call)
         if found.attachments:
+            self._gateway.check_room(project)
             route = await self._gateway.attach(route, found.attachments, decode.wants(project))
         return self._gateway.open_call(project, found.call, route)
 

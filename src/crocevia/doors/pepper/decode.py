@@ -93,6 +93,7 @@ def _drafted(request: wire.Request, history: _History, tools: tuple[Tool, ...], 
         session=session[:_SESSION_LENGTH] if session else None,
         bytes_in=bytes_in,
         spoiled=history.spoiled,
+        keeps_pieces=True,
         origins=tuple(history.origins),
     )
     return Draft(call, tuple(history.attachments))
