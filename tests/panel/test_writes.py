@@ -296,3 +296,27 @@ def test_the_playground_speaks_as_the_project_without_its_key_and_remembers_the_
             assert outside.status_code == 401
 
     run(work(), 40)
+
+
+@pytest.mark.parametrize(
+    ("form", "status"),
+    [
+        ({"amount": "0,5", "reason": "prezzo sbagliato"}, 303),
+        ({"amount": "-1", "reason": "troppo"}, 422),
+        ({"amount": "x", "reason": "numero"}, 422),
+        ({"amount": "1", "reason": ""}, 422),
+    ],
+)
+def test_todays_spend_is_corrected_with_a_reason_and_a_line_in_the_audit_list(
+    form: dict[str, str], status: int
+) -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            assert (await place.post("/panel/projects/correct?name=casa", form)).status_code == status
+            today = (await place.get("/panel/projects/edit.json?name=casa")).json()["more"]["today"]
+            corrected = 0.5 if status == 303 else 0
+            assert (today["corrected_usd"], today["remaining_usd"]) == (corrected, 2.0 - corrected)
+            assert (("corrected", "projects", "casa") in await place.audited()) is (status == 303)
+
+    run(work(), 30)

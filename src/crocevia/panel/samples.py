@@ -31,24 +31,15 @@ def agent_call(origin: str, project: str) -> list[Sample]:
     """One question to a project."""
     headers = {"X-Pepper-Project": project}
     body = '{"stream": true, "messages": [{"role": "user", "content": "Ciao! Chi sei?"}]}'
-    return post(origin, "/agent", body, {"X-Pepper-Key": PROJECT_KEY}, headers)
+    return request(origin, "/agent", body, {"X-Pepper-Key": PROJECT_KEY}, headers)
 
 
-def post(origin: str, path: str, body: str, secrets: dict[str, str], headers: dict[str, str]) -> list[Sample]:
-    """The same POST in three languages. secrets: header to the variable that holds its value, `Bearer ` for a token."""
+def request(origin: str, path: str, body: str | None, secrets: dict[str, str], headers: dict[str, str]) -> list[Sample]:
+    """The same request in three languages, a POST if there is a body. secrets: header to the variable that holds it."""
     return [
         Sample("curl", _curl(origin + path, body, secrets, headers)),
         Sample("Python", _python(origin + path, body, secrets, headers)),
         Sample("JavaScript", _javascript(origin + path, body, secrets, headers)),
-    ]
-
-
-def get(origin: str, path: str, secrets: dict[str, str]) -> list[Sample]:
-    """The same GET in three languages."""
-    return [
-        Sample("curl", _curl(origin + path, None, secrets, {})),
-        Sample("Python", _python(origin + path, None, secrets, {})),
-        Sample("JavaScript", _javascript(origin + path, None, secrets, {})),
     ]
 
 

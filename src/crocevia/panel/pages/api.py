@@ -14,7 +14,7 @@ from crocevia.panel.web import Answer, Ask, Page, Shown
 
 _QUESTION: Final = '{"model": "openclaw", "input": "Ciao! Chi sei?"}'
 _CHAT: Final = '{"model": "openclaw", "messages": [{"role": "user", "content": "Ciao! Chi sei?"}]}'
-_RECIPE: Final = '{"project": "PROJECT", "encode": "riassunto", "testo": "Un testo lungo."}'
+_RECIPE: Final = '{"encode": "riassunto", "contenuto": "Un testo lungo."}'
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,27 +54,19 @@ class _Known(NamedTuple):
 
 
 def _bearer(path: str, body: str) -> Callable[[str, str], list[Sample]]:
-    return lambda origin, project: samples.post(origin, path, body, {"Authorization": OPERATOR_TOKEN}, {})
+    return lambda origin, project: samples.request(origin, path, body, {"Authorization": OPERATOR_TOKEN}, {})
+
+
+def _of_project(path: str, body: str | None) -> Callable[[str, str], list[Sample]]:
+    return lambda origin, project: samples.request(
+        origin, path, body, {"X-Pepper-Key": PROJECT_KEY}, {"X-Pepper-Project": project}
+    )
 
 
 KNOWN: Final = (
     _Known("agent", "POST", "/agent", PROJECT_KEY, samples.agent_call),
-    _Known(
-        "standard",
-        "POST",
-        "/api.php",
-        PROJECT_KEY,
-        lambda origin, project: samples.post(
-            origin, "/api.php", _RECIPE.replace("PROJECT", project), {"X-Pepper-Key": PROJECT_KEY}, {}
-        ),
-    ),
-    _Known(
-        "abilities",
-        "GET",
-        "/capacita.php",
-        PROJECT_KEY,
-        lambda origin, project: samples.get(origin, f"/capacita.php?project={project}", {"X-Pepper-Key": PROJECT_KEY}),
-    ),
+    _Known("standard", "POST", "/api.php", PROJECT_KEY, _of_project("/api.php", _RECIPE)),
+    _Known("abilities", "GET", "/capacita.php", PROJECT_KEY, _of_project("/capacita.php", None)),
     _Known("kit", "GET", "/kit.php", None, samples.kit_page),
     _Known("responses", "POST", "/v1/responses", OPERATOR_TOKEN, _bearer("/v1/responses", _QUESTION)),
     _Known("chat", "POST", "/v1/chat/completions", OPERATOR_TOKEN, _bearer("/v1/chat/completions", _CHAT)),
@@ -83,14 +75,14 @@ KNOWN: Final = (
         "GET",
         "/v1/models",
         OPERATOR_TOKEN,
-        lambda origin, project: samples.get(origin, "/v1/models", {"Authorization": OPERATOR_TOKEN}),
+        lambda origin, project: samples.request(origin, "/v1/models", None, {"Authorization": OPERATOR_TOKEN}, {}),
     ),
     _Known(
         "teams",
         "GET",
         "/api/v1/teams",
         API_KEY,
-        lambda origin, project: samples.get(origin, "/api/v1/teams", {"Authorization": API_KEY}),
+        lambda origin, project: samples.request(origin, "/api/v1/teams", None, {"Authorization": API_KEY}, {}),
     ),
 )
 

@@ -69,7 +69,7 @@ async def create(ask: Ask) -> Answer:
             secret=minted.token,
             back="/panel/keys",
             variable=samples.API_KEY,
-            samples=samples.get(ask.origin, "/api/v1/teams", {"Authorization": samples.API_KEY}),
+            samples=samples.request(ask.origin, "/api/v1/teams", None, {"Authorization": samples.API_KEY}, {}),
         ),
         title=words.say(ask.language, "secret.api_key"),
         nav="keys",

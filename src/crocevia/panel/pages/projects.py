@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Message
 from crocevia.panel import samples, words
 from crocevia.panel.forms import Field
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.panel.writing import change, find, load
 from crocevia.policy.periods import day_of
-from crocevia.runtime.control import audit, overview, projects
+from crocevia.runtime.control import audit, overview, projects, spending
 from crocevia.runtime.control.apply import Applied
 from crocevia.runtime.control.calls import CallFilter
 from crocevia.storage.database import Transaction
@@ -32,6 +33,7 @@ FIELDS: Final = (
     Field("max_concurrency", "integer", group="limits"),
     Field("daily_budget_usd", "number", group="budget"),
     Field("soft_threshold_usd", "number", group="budget"),
+    Field("webhook_url", group="budget"),
     Field("timezone", group="budget"),
     Field("permissions.documents", "check", group="permissions"),
     Field("permissions.images", "check", group="permissions"),
@@ -41,12 +43,16 @@ FIELDS: Final = (
 
 
 class Today(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project did since its midnight. resets_at: Unix seconds. remaining_usd None: no budget."""
+    """What a project did since its midnight. spent_usd: corrected. resets_at: Unix seconds. remaining_usd None: no
+    budget.
+    """
 
     calls: int
     failed: int
     cost_usd: float | None
     unpriced: int
+    spent_usd: float
+    corrected_usd: float
     remaining_usd: float | None
     resets_at: float
 
@@ -69,6 +75,7 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     without_blocks: bool
     overlaps: tuple[int, ...]
     samples: list[samples.Sample]
+    refused: Message | None = None
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,6 +135,21 @@ async def revoke(ask: Ask) -> Answer:
     return Moved(f"{RESOURCE.address(name)}&done=revoked")
 
 
+async def correct(ask: Ask) -> Answer:
+    """Change today's spend, with a reason."""
+    name = ask.query.get("name", "")
+    amount, reason = ask.form.get("amount", "").strip().replace(",", "."), ask.form.get("reason", "")
+    try:
+        await change(ask, lambda tx: spending.correct(tx, ask.actor, name, amount, reason, time.time()))
+    except GatewayError as error:
+        if error.code is not Code.INVALID_REQUEST:
+            raise
+        more = msgspec.structs.replace(await _more(ask, name), refused=error.message)
+        shown = await RESOURCE.editor(ask, name, more)
+        return msgspec.structs.replace(shown, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return Moved(f"{RESOURCE.address(name)}&done=saved")
+
+
 async def _options(ask: Ask) -> Mapping[str, Sequence[str]]:
     return {"model": tuple(await load(ask, "models"))}
 
@@ -176,13 +198,15 @@ def _secret(ask: Ask, name: str, key: str) -> Shown:
 def _today(tx: Transaction, spec: ProjectSpec, now: float) -> Today:
     day = day_of(now, spec.timezone)
     figures = overview.figures(tx, CallFilter(since=day.since, project=spec.name))
-    budget = spec.daily_budget_usd
+    report = spending.report(tx, spec.name, now, days=1)
     return Today(
         calls=figures.calls,
         failed=figures.failed,
         cost_usd=figures.cost_usd,
         unpriced=figures.unpriced,
-        remaining_usd=None if budget is None else max(0.0, budget - (figures.cost_usd or 0.0)),
+        spent_usd=report.days[0].spent,
+        corrected_usd=report.days[0].corrected,
+        remaining_usd=report.remaining_usd,
         resets_at=day.until,
     )
 
@@ -200,4 +224,5 @@ PAGES: Final = (
     *RESOURCE.pages(show),
     Page(path="/panel/projects/rotate", post=rotate),
     Page(path="/panel/projects/revoke", post=revoke),
+    Page(path="/panel/projects/correct", post=correct),
 )
