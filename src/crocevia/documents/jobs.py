@@ -16,16 +16,17 @@ RefusalKey = Literal[
     "image_damaged",
     "image_pixels",
     "file_heavy",
+    "document_unset",
 ]
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """operation: `pdf_check`, `pdf_read` or `image_convert`. memory: bytes of address space. seconds: of CPU time.
+    """operation: which of the worker's. memory: bytes of address space. seconds: of CPU time.
 
     pages_seconds: further CPU time that rendering may earn, page by page.
     """
 
-    operation: Literal["pdf_check", "pdf_read", "image_convert"]
+    operation: Literal["pdf_check", "pdf_read", "image_convert", "typeset_markdown", "typeset_text"]
     options: dict[str, int] = {}
     memory: int = 1 << 30
     seconds: float = 5

@@ -46,6 +46,10 @@ def _load(operation: str) -> Work:
         from .worker_image import convert
 
         return convert
+    if operation.startswith("typeset_"):
+        from .worker_typeset import typeset_markdown, typeset_text
+
+        return typeset_markdown if operation == "typeset_markdown" else typeset_text
     from .worker_pdf import check, read
 
     return check if operation == "pdf_check" else read

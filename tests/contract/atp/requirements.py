@@ -40,6 +40,10 @@ CONTROL: tuple[R, ...] = (
     R("A-KEY-1", "A token is shown once; without expires_at it holds 30 days, with never for ever.", "6"),
     R("A-KEY-2", "A revoked or expired key opens nothing from that moment, and its open streams end.", "6"),
     R("A-JWKS-1", "The key list has every key in full; a new one is published before it signs.", "6"),
+    R("A-FILE-1", "Files and folders of a workspace are created, read, changed and deleted as described.", "10.4"),
+    R("A-FILE-2", "Paths and texts outside the contract's grammar and limits are refused at every address.", "10.4"),
+    R("A-FILE-3", "A download is the file's bytes, its name and type, to be kept and not shown.", "10.4"),
+    R("A-FILE-4", "Markdown and plain text become a PDF; nothing in them is executed or loaded.", "10.4"),
     R(
         "A-WIKI-1",
         "Wiki operations answer 404 in the contract's error form.",

@@ -14,6 +14,11 @@ from .operation import Operation, Rule
 from .routing import PREFIX, names
 
 _TEMPLATE: Final = "#/components/schemas/{name}"
+_FORM: Final = {
+    "type": "object",
+    "required": ["file"],
+    "properties": {"file": {"type": "string", "format": "binary"}},
+}
 
 
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,12 +97,16 @@ def _operation(operation: Operation, known: dict[int, Any], components: dict[str
     if operation.body is not None:
         schema = known[id(operation.body)]
         found["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+    if operation.upload:
+        found["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _FORM}}}
     return found
 
 
 def _success(operation: Operation, known: dict[int, Any]) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": HTTPStatus(operation.status).phrase}
-    if operation.result is not None:
+    if operation.produces is not None:
+        answer["content"] = {operation.produces: {"schema": {"type": "string", "format": "binary"}}}
+    elif operation.result is not None:
         schema = known[id(operation.result)]
         if not operation.bare:
             schema = {"type": "object", "required": ["data"], "properties": {"data": schema}}
@@ -135,10 +144,11 @@ def _path_parameters(operation: Operation) -> list[dict[str, Any]]:
 def _query_parameters(operation: Operation, components: dict[str, Any]) -> list[dict[str, Any]]:
     if operation.query is None:
         return []
-    properties = components[operation.query.__name__]["properties"]
+    described = components[operation.query.__name__]
+    needed = described.get("required", ())
     return [
-        {"name": name, "in": "query", "required": False, "schema": _not_null(schema)}
-        for name, schema in properties.items()
+        {"name": name, "in": "query", "required": name in needed, "schema": _not_null(schema)}
+        for name, schema in described["properties"].items()
     ]
 
 
@@ -149,8 +159,12 @@ def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def _headers(operation: Operation) -> list[dict[str, Any]]:
+    found = [
+        {"name": name, "in": "header", "required": True, "schema": {"type": "string", "pattern": "^[!-~]{1,255}$"}}
+        for name in operation.headers
+    ]
     if operation.rule is Rule.PLAIN:
-        return []
+        return found
     required = operation.rule is Rule.CONTRACT_3
     values = {"type": "string", "enum": ["3"] if required else ["2", "3"]}
-    return [{"name": "X-Envai-Contract-Version", "in": "header", "required": required, "schema": values}]
+    return [*found, {"name": "X-Envai-Contract-Version", "in": "header", "required": required, "schema": values}]

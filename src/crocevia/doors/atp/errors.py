@@ -60,6 +60,19 @@ NAMED: Final[Mapping[str, tuple[int, str]]] = {
     "invalid_orchestrator_context": (422, "validation_error"),
     "agent_not_running": (422, "validation_error"),
     "context_unavailable": (503, "server_error"),
+    "path_wrong": (422, "invalid_path"),
+    "file_not_found": (404, "file_not_found"),
+    "file_is_folder": (409, "file_conflict"),
+    "file_not_folder": (409, "file_conflict"),
+    "file_in_the_way": (409, "file_conflict"),
+    "folder_not_empty": (409, "file_conflict"),
+    "folder_protected": (409, "file_conflict"),
+    "file_too_large": (422, "file_too_large"),
+    "pdf_too_large": (422, "file_too_large"),
+    "file_not_text": (422, "file_service_error"),
+    "document_unset": (422, "file_service_error"),
+    "files_unavailable": (503, "file_service_unavailable"),
+    "files_busy": (503, "file_service_unavailable"),
 }
 # Those of them whose arguments tell a program what to do next.
 _TELLING: Final = frozenset({"cursor_expired", "turn_in_progress"})

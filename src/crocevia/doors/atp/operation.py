@@ -133,6 +133,8 @@ class Operation(NamedTuple):
     (body.py) or there is none. result: the struct of the success answer. per_minute: calls of one user.
     about: what it does, and what a deletion takes with it. query: the struct of its parameters (query.py).
     bare: the success answer is `result` itself, not wrapped in `data`. refuses: statuses beyond the usual ones.
+    produces: the media type of an answer that is a file. upload: the body is a form with one `file`.
+    headers: names of request headers that it cannot do without.
     """
 
     id: str
@@ -150,6 +152,9 @@ class Operation(NamedTuple):
     query: Any = None
     bare: bool = False
     refuses: tuple[int, ...] = ()
+    produces: str | None = None
+    upload: bool = False
+    headers: tuple[str, ...] = ()
 
 
 NO_CONTENT: Final = Answer(204)

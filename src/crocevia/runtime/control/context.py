@@ -8,6 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.documents.workers import Workers
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
@@ -29,6 +30,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     keys: ApiKeys
     signer: Signer
     throttle: Throttle
+    workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
 
 

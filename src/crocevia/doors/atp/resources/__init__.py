@@ -1,7 +1,7 @@
 """Thin handlers, one module per resource: each with its rows of the door's table."""
 
 from ..operation import Operation
-from . import agents, api_keys, chats, completions, models, service, teams, tools, wiki, workspaces
+from . import agents, api_keys, chats, completions, files, models, service, teams, tools, wiki, workspaces
 
 TABLE: tuple[Operation, ...] = (
     *service.OPERATIONS,
@@ -9,6 +9,7 @@ TABLE: tuple[Operation, ...] = (
     *tools.OPERATIONS,
     *chats.OPERATIONS,
     *completions.OPERATIONS,
+    *files.OPERATIONS,
     *agents.OPERATIONS,
     *teams.OPERATIONS,
     *models.OPERATIONS,

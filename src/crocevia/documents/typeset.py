@@ -1,0 +1,22 @@
+"""Markdown and plain text as PDF pages."""
+
+from __future__ import annotations
+
+from ..core.errors import Code, GatewayError, say
+from .jobs import Job
+from .workers import Workers
+
+MAX_PDF = 32 * 1024 * 1024
+_MEMORY = 3 << 29  # 1.5 GiB of address space; fonts and layout of the longest text take a tenth of it
+_SECONDS = 20
+
+
+async def typeset(workers: Workers, text: str, title: str, *, markdown: bool) -> bytes:
+    """A4 pages with `title` as the document's. Raises GatewayError: INVALID_REQUEST, UNAVAILABLE (workers.py)."""
+    head = title.replace("\n", " ").encode()
+    operation = "typeset_markdown" if markdown else "typeset_text"
+    job = Job(operation=operation, memory=_MEMORY, seconds=_SECONDS)
+    made = await workers.run(job, head + b"\n" + text.encode(), bytes, max_output=MAX_PDF)
+    if not made.startswith(b"%PDF-"):
+        raise GatewayError(Code.INVALID_REQUEST, say("file_broke"))
+    return made

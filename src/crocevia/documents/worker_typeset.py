@@ -1,0 +1,43 @@
+"""Sets a text as PDF pages. Runs only inside the worker process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import typst
+
+from . import typst_markup
+from .jobs import Refusal
+
+# The only folder that Typst may read from: it holds nothing but programs. Our documents name no files anyway.
+_ROOT = Path(__file__).parent
+
+
+def typeset_markdown(data: bytes, options: dict[str, int]) -> bytes:
+    """data: the title's line, then Markdown."""
+    return _set(data, typst_markup.markdown)
+
+
+def typeset_text(data: bytes, options: dict[str, int]) -> bytes:
+    """data: the title's line, then plain text."""
+    return _set(data, typst_markup.plain)
+
+
+def _set(data: bytes, write: Callable[[str, str], str]) -> bytes:
+    title, _, text = data.decode().partition("\n")
+    source = write(text, title)
+    try:
+        made = typst.compile(
+            source.encode(), format="pdf", root=str(_ROOT), ignore_system_fonts=not _needs_more_fonts(text)
+        )
+    except (typst.TypstError, ValueError, OSError):
+        raise Refusal("document_unset") from None
+    if not isinstance(made, bytes):
+        raise Refusal("document_unset")
+    return made
+
+
+def _needs_more_fonts(text: str) -> bool:
+    # The fonts that come with Typst know Latin, Greek and Cyrillic; for the rest we look at what the machine has.
+    return any(character > "\u052f" and not "\u1e00" <= character <= "\u2bff" for character in text)
