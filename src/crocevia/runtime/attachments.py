@@ -25,6 +25,7 @@ from crocevia.documents.workers import Workers
 KEPT_BYTES: Final = 64 * 1024 * 1024
 URL_SECONDS: Final = 600.0  # what an address held may change; a tool loop is shorter
 
+_STEP: Final = 1 << 20  # characters
 _PENDING: Final = ""  # the media type of a placeholder
 
 
@@ -57,13 +58,16 @@ class Wants(msgspec.Struct, frozen=True, kw_only=True):
 
 def placeholder(attachment: Attachment) -> FilePart:
     """What stands in a message until the file is taken in: the same for the same file."""
-    given = (attachment.data or "") + (attachment.url or "")
-    return FilePart(
-        kind="document",
-        media_type=_PENDING,
-        data=given.encode("utf-8", "surrogatepass"),
-        name=attachment.name or "",
-    )
+    return FilePart(kind="document", media_type=_PENDING, data=_digest(attachment), name=attachment.name or "")
+
+
+def _digest(attachment: Attachment) -> bytes:
+    """Of what was given. In steps: a second copy of a large file would be the most memory that a call takes."""
+    digest = blake2b((attachment.url or "").encode("utf-8", "surrogatepass"), digest_size=32)
+    data = attachment.data or ""
+    for at in range(0, len(data), _STEP):
+        digest.update(data[at : at + _STEP].encode("utf-8", "surrogatepass"))
+    return digest.digest()
 
 
 def fill(request: ModelRequest, taken: Sequence[Taken]) -> ModelRequest:
@@ -157,10 +161,8 @@ def _forbidden(code: Code, wants: Wants) -> GatewayError:
 def _key(attachment: Attachment, wants: Wants, able: Capabilities, max_pages: int) -> bytes:
     """Everything that what is made of a file depends on; what an address held belongs to who asked for it."""
     owner = wants.tenant if attachment.url else None
-    facts = (attachment.url, owner, attachment.media_type, attachment.name, able, max_pages, wants.limits)
-    digest = blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=32)
-    digest.update((attachment.data or "").encode("utf-8", "surrogatepass"))
-    return digest.digest()
+    facts = (_digest(attachment), owner, attachment.media_type, attachment.name, able, max_pages, wants.limits)
+    return blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=32).digest()
 
 
 class _Kept:

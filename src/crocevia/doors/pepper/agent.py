@@ -50,11 +50,12 @@ class AgentEndpoint:
     async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Call:
         head = read_head(scope, "POST")
         body = await read_body(receive, self._max_body, head.length)
-        request = decode.read(body)
+        request, size = decode.read(body), len(body)
+        del body  # as large as a file that is read meanwhile
         project = standing.project = self._gateway.authenticate(head.project or request.project or "", head.key)
         if project.mode != "agent":
             raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
-        found = decode.draft(request, project, len(body))
+        found = decode.draft(request, project, size)
         route = self._gateway.route(project, found.call)
         if found.attachments:
             self._gateway.check_room(project)
