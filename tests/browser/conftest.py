@@ -6,6 +6,7 @@ errors and console errors. Without Chromium these tests skip, and say so.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -83,6 +84,26 @@ class Watch:
     def long_tasks(self) -> list[float]:
         """Milliseconds of each task over 50 ms so far."""
         return list(self.page.evaluate("window.__longTasks"))
+
+    def longest_task(self, work: Callable[[], None]) -> float:
+        """CPU milliseconds of the longest task of the page's main thread during `work`, 0 if there was none.
+
+        CPU time, not the clock: other programs on the machine make a page wait, and that is not its fault.
+        """
+        browser = self.page.context.browser
+        browser.start_tracing(page=self.page, categories=["toplevel", "__metadata"])
+        work()
+        self.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
+        events = json.loads(browser.stop_tracing())["traceEvents"]
+        threads = [event for event in events if event["name"] == "thread_name"]
+        main = {(one["pid"], one["tid"]) for one in threads if one["args"]["name"] == "CrRendererMain"}
+        tasks = [
+            event["tdur"] / 1000
+            for event in events
+            if event["name"].endswith("RunTask") and "tdur" in event and (event["pid"], event["tid"]) in main
+        ]
+        assert tasks, "the trace holds no task: this Chromium names them differently"
+        return float(max(tasks))
 
     def check(self) -> None:
         assert self.violations() == []
