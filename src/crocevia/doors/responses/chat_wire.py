@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from .wire import Choice, Part
+from .wire import NOTHING, Choice, Part
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     description: str | None = None
-    parameters: Raw | None = None
+    parameters: Raw = NOTHING
     strict: bool | None = None
     arguments: str | None = None
 
@@ -40,7 +40,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
-    schema: Raw | None = None
+    schema: Raw = NOTHING
     description: str | None = None
     strict: bool | None = None
 

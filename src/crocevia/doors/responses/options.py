@@ -17,6 +17,7 @@ from .parts import wrong
 
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
 _NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
+NULL: Final = bytes(wire.NOTHING)
 _WORDS: Final = frozenset({"auto", "none", "required"})
 
 
@@ -56,22 +57,21 @@ def _functions(given: list[wire.Tool]) -> list[wire.Tool]:
     return list(found.values())
 
 
-def _is_object(schema: Raw | None) -> bool:
-    return schema is None or bytes(schema).lstrip()[:1] in (b"{", b"n")
+def _is_object(schema: Raw) -> bool:
+    return bytes(schema)[:1] in (b"{", b"n")
 
 
 def _offered(tool: wire.Tool) -> Tool:
-    schema = tool.parameters
-    bare = schema is None or bytes(schema) == b"null"
+    schema = bytes(tool.parameters)
     return Tool(
         name=tool.name or "",
         description=tool.description or "",
-        parameters=_NO_PARAMETERS if bare or schema is None else Raw(bytes(schema)),
+        parameters=_NO_PARAMETERS if schema == NULL else Raw(schema),
     )
 
 
 def _shown(tool: wire.Tool) -> wire.ShownTool:
-    schema = None if tool.parameters is None else Raw(bytes(tool.parameters))
+    schema = Raw(bytes(tool.parameters))
     return wire.ShownTool(name=tool.name or "", description=tool.description, parameters=schema, strict=tool.strict)
 
 
@@ -121,14 +121,14 @@ def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
         return AnswerFormat(param=param)
     if given.type != "json_schema":
         raise wrong(f"{param}.type", "format_unknown", path=f"{param}.type")
-    for name in ("name", "schema"):
-        if getattr(given, name) is None:
+    schema = bytes(given.schema)
+    for name, there in (("name", bool(given.name)), ("schema", schema != NULL)):
+        if not there:
             raise wrong(f"{param}.{name}", "field_needed", field=f"{param}.{name}")
-    schema = Raw(bytes(given.schema or b""))
     if schema[:1] != b"{":
         raise wrong(f"{param}.schema", "parameters_not_object", path=f"{param}.schema")
     return AnswerFormat(
-        param=param, name=given.name or "", schema=schema, strict=bool(given.strict), description=given.description
+        param=param, name=given.name or "", schema=Raw(schema), strict=bool(given.strict), description=given.description
     )
 
 

@@ -126,7 +126,7 @@ async def make(
             system=_system(target, request.instructions, head, talk),
             tools=tools.offered,
             max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
-            stream=bool(request.stream),
+            stream=bool(request.stream or request.background),
             session=session or request.prompt_cache_key,
             bytes_in=bytes_in,
             tool_choice=tools.choice,

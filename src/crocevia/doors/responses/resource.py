@@ -98,7 +98,7 @@ def _text(given: wire.Text | None) -> dict[str, Any]:
         shown["format"] |= {
             "name": form.name,
             "description": form.description,
-            "schema": None if form.schema is None else Raw(bytes(form.schema)),
+            "schema": Raw(bytes(form.schema)),
             "strict": bool(form.strict),
         }
     if given is not None and given.verbosity:

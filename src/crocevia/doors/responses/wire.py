@@ -12,6 +12,7 @@ from msgspec import UNSET, Raw, UnsetType
 
 MAX_ITEMS: Final = 10_000
 DEFAULT_MAX_TOKENS: Final = 8192
+NOTHING: Final = Raw(b"null")  # JSON of any kind that is not there: `Raw | None` would take nothing but null
 
 Extra: TypeAlias = dict[str, Any]
 
@@ -72,7 +73,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "function"
     name: str | None = None
     description: str | None = None
-    parameters: Raw | None = None
+    parameters: Raw = NOTHING
     strict: bool | None = None
 
 
@@ -90,7 +91,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     name: str | None = None
-    schema: Raw | None = None
+    schema: Raw = NOTHING
     description: str | None = None
     strict: bool | None = None
 
@@ -144,7 +145,7 @@ class ShownTool(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "function"
     name: str
     description: str | None
-    parameters: Raw | None
+    parameters: Raw
     strict: bool | None
 
 

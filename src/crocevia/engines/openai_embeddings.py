@@ -1,0 +1,120 @@
+"""OpenAI's embeddings API, and every server that speaks like it."""
+
+from __future__ import annotations
+
+import asyncio
+import struct
+from collections.abc import AsyncGenerator
+from typing import Any
+
+import msgspec
+
+from crocevia.core.calls import Abilities, ModelRequest
+from crocevia.core.catalogue import EngineSpec
+from crocevia.core.embeddings import Embedded, EmbeddingRequest
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.events import ModelEvent
+
+from . import upstream_errors
+from .http import HttpClient
+from .openai_chat import BASE_URL, bearer
+from .registry import EngineContext
+from .retry import RetryPolicy, pause, retry_after
+
+_PROBE_SECONDS = 10.0
+
+
+class _Row(msgspec.Struct):
+    index: int
+    embedding: list[float]
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Row]
+    usage: _Usage | None = None
+
+
+def build(spec: EngineSpec, context: EngineContext) -> EmbeddingsEngine:
+    return EmbeddingsEngine(spec.name, spec.base_url or BASE_URL, context.api_key, context.http)
+
+
+class EmbeddingsEngine:
+    """`base_url` is given with `/v1`. It embeds and holds no conversations."""
+
+    dialect = "plain"
+
+    def __init__(self, name: str, base_url: str, api_key: str | None, http: HttpClient) -> None:
+        self.name = name
+        self._base = base_url.rstrip("/")
+        self._headers = bearer(api_key)
+        self._http = http
+        self._retry = RetryPolicy()
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities()
+
+    def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
+        return _no_call(self.name)
+
+    async def embed(self, request: EmbeddingRequest, *, deadline: float) -> Embedded:
+        """Raises GatewayError."""
+        body: dict[str, Any] = {"model": request.model, "input": request.texts, "encoding_format": "float"}
+        if request.dimensions is not None:
+            body["dimensions"] = request.dimensions
+        data, attempt, loop = msgspec.json.encode(body), 0, asyncio.get_running_loop()
+        while True:
+            attempt += 1
+            try:
+                return _vectors(await self._post(data, deadline), len(request.texts))
+            except GatewayError as failure:
+                wait = pause(self._retry, failure, attempt, deadline - loop.time())
+                if wait is None:
+                    raise
+            await asyncio.sleep(wait)
+
+    async def probe(self) -> None:
+        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
+        response = await self._http.open("GET", f"{self._base}/models", self._headers, deadline=deadline)
+        try:
+            if response.status not in (200, 404, 405):
+                raise upstream_errors.from_status(response.status, await response.read(1 << 16), None)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """The connections belong to the client that was passed in."""
+
+    async def _post(self, data: bytes, deadline: float) -> bytes:
+        response = await self._http.open("POST", f"{self._base}/embeddings", self._headers, data, deadline=deadline)
+        try:
+            body = await response.read()
+            if response.status != 200:
+                wait = retry_after(response.header("Retry-After"))
+                raise upstream_errors.from_status(response.status, body, wait)
+        except BaseException:
+            response.close()
+            raise
+        response.finish()
+        return body
+
+
+async def _no_call(name: str) -> AsyncGenerator[list[ModelEvent], None]:
+    if name:
+        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=name))
+    yield []
+
+
+def _vectors(body: bytes, wanted: int) -> Embedded:
+    try:
+        answer = msgspec.json.decode(body, type=_Answer)
+    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        raise upstream_errors.malformed() from None
+    rows = sorted(answer.data, key=lambda row: row.index)
+    if [row.index for row in rows] != list(range(wanted)):
+        raise upstream_errors.malformed()
+    packed = tuple(memoryview(struct.pack(f"<{len(row.embedding)}f", *row.embedding)) for row in rows)
+    return Embedded(packed, answer.usage.prompt_tokens if answer.usage is not None else None)
