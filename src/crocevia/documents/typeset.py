@@ -14,8 +14,7 @@ _SECONDS = 20
 async def typeset(workers: Workers, text: str, title: str, *, markdown: bool) -> bytes:
     """A4 pages with `title` as the document's. Raises GatewayError: INVALID_REQUEST, UNAVAILABLE (workers.py)."""
     head = title.replace("\n", " ").encode()
-    operation = "typeset_markdown" if markdown else "typeset_text"
-    job = Job(operation=operation, memory=_MEMORY, seconds=_SECONDS)
+    job = Job(operation="typeset_markdown" if markdown else "typeset_text", memory=_MEMORY, seconds=_SECONDS)
     made = await workers.run(job, head + b"\n" + text.encode(), bytes, max_output=MAX_PDF)
     if not made.startswith(b"%PDF-"):
         raise GatewayError(Code.INVALID_REQUEST, say("file_broke"))

@@ -28,7 +28,7 @@ def _set(data: bytes, write: Callable[[str, str], str]) -> bytes:
     title, _, text = data.decode().partition("\n")
     source = write(text, title)
     try:
-        made = typst.compile(
+        made: object = typst.compile(  # type: ignore[call-overload]  # the root may be a path whatever the source is
             source.encode(), format="pdf", root=str(_ROOT), ignore_system_fonts=not _needs_more_fonts(text)
         )
     except (typst.TypstError, ValueError, OSError):

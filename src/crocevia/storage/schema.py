@@ -21,7 +21,7 @@ from sqlalchemy import (
     text,
 )
 
-SCHEMA: Final = "0064"  # the newest migration; read before anything heavier is imported
+SCHEMA: Final = "0070"  # the newest migration; read before anything heavier is imported
 
 metadata = MetaData(
     naming_convention={
@@ -190,6 +190,7 @@ call_records = Table(
 # The rows of the control plane, the event log's tables and the panel's register themselves on `metadata`.
 from . import schema_control as schema_control  # noqa: E402
 from . import schema_log as schema_log  # noqa: E402
+from . import schema_media as schema_media  # noqa: E402
 from . import schema_panel as schema_panel  # noqa: E402
 from . import schema_responses as schema_responses  # noqa: E402
 from . import schema_spending as schema_spending  # noqa: E402
