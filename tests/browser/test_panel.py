@@ -199,7 +199,7 @@ def test_from_the_setup_link_to_a_project_its_key_and_an_answer(
         page.get_by_role("link", name="Provalo").click()
         page.get_by_role("textbox").fill("ciao")
         page.keyboard.press("Enter")
-        page.wait_for_function("document.getElementById('raw').textContent.includes('event: done')")
+        page.locator("#raw", has_text="event: done").wait_for()
         assert page.locator("#chat").get_by_text("ciao", exact=True).first.is_visible()
         assert key not in page.content()
         assert axe(page) == []
@@ -233,7 +233,7 @@ def test_with_the_keyboard_alone_from_the_login_to_a_key(panel: Panel, new_page:
     _tab_to(page, "Name")
     page.keyboard.type("bad name")
     page.keyboard.press("Enter")
-    page.wait_for_function("document.activeElement.getAttribute('aria-invalid') === 'true'")
+    page.locator("[aria-invalid=true]:focus").wait_for()
     page.keyboard.press("Control+a")
     page.keyboard.type("by-hand")
     page.keyboard.press("Enter")
