@@ -44,6 +44,9 @@ CONTROL: tuple[R, ...] = (
     R("A-FILE-2", "Paths and texts outside the contract's grammar and limits are refused at every address.", "10.4"),
     R("A-FILE-3", "A download is the file's bytes, its name and type, to be kept and not shown.", "10.4"),
     R("A-FILE-4", "Markdown and plain text become a PDF; nothing in them is executed or loaded.", "10.4"),
+    R("A-ATT-1", "A file of a chat is kept as it came, listed, read back and deleted.", "23"),
+    R("A-ATT-2", "An upload is kept once per Idempotency-Key; another file under the same key is a conflict.", "23"),
+    R("A-ATT-3", "What is too large, not what it says, or no such form is refused and leaves nothing.", "23"),
     R(
         "A-WIKI-1",
         "Wiki operations answer 404 in the contract's error form.",

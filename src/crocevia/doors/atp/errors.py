@@ -60,6 +60,7 @@ NAMED: Final[Mapping[str, tuple[int, str]]] = {
     "invalid_orchestrator_context": (422, "validation_error"),
     "agent_not_running": (422, "validation_error"),
     "context_unavailable": (503, "server_error"),
+    "attachment_retry_not_permitted": (409, "conflict"),
     "path_wrong": (422, "invalid_path"),
     "file_not_found": (404, "file_not_found"),
     "file_is_folder": (409, "file_conflict"),

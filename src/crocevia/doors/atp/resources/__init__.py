@@ -1,7 +1,7 @@
 """Thin handlers, one module per resource: each with its rows of the door's table."""
 
 from ..operation import Operation
-from . import agents, api_keys, chats, completions, files, models, service, teams, tools, wiki, workspaces
+from . import agents, api_keys, attachments, chats, completions, files, models, service, teams, tools, wiki, workspaces
 
 TABLE: tuple[Operation, ...] = (
     *service.OPERATIONS,
@@ -10,6 +10,7 @@ TABLE: tuple[Operation, ...] = (
     *chats.OPERATIONS,
     *completions.OPERATIONS,
     *files.OPERATIONS,
+    *attachments.OPERATIONS,
     *agents.OPERATIONS,
     *teams.OPERATIONS,
     *models.OPERATIONS,

@@ -1,0 +1,145 @@
+"""Attachments of a chat."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from typing import Final
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.blobs import Blobs
+from crocevia.runtime.control import chat_attachments as attachments
+
+from ..delivery import attachment as as_file
+from ..delivery import deliver
+from ..form import UPLOAD_SECONDS, FileForm
+from ..operation import Answer, Operation, Request, Rule, Stream, data
+from ..query import read_query
+from ..wire import attachments as wire
+
+_CHAT: Final = "/workspaces/{workspace_id}/chats/{chat_id}/attachments"
+_ONE: Final = f"{_CHAT}/{{attachment_id}}"
+_KEY: Final = re.compile(rb"[!-~]{1,255}")
+
+
+def _chat(request: Request) -> tuple[str, str, str]:
+    return request.user_id, request.params["workspace_id"], request.params["chat_id"]
+
+
+def _key(request: Request) -> str:
+    value = request.header(b"idempotency-key")
+    if value is None or not _KEY.fullmatch(value):
+        raise GatewayError(Code.INVALID_REQUEST, say("idempotency_key_shape"), param="Idempotency-Key")
+    return value.decode("ascii")
+
+
+async def upload(request: Request) -> Answer:
+    key = _key(request)
+    await attachments.owned(request.control, *_chat(request))
+    form = FileForm(request, attachments.MAX_BYTES)
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            received = await Blobs(request.control.home.files).receive(form.pieces())
+    except TimeoutError:
+        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
+    made = await attachments.upload(request.control, *_chat(request), key, form.name, received)
+    return data(wire.attachment(made), 202)
+
+
+async def listed(request: Request) -> Answer:
+    found = await attachments.listed(request.control, *_chat(request))
+    return data(wire.ChatAttachments(attachments=[wire.attachment(item) for item in found]))
+
+
+async def get(request: Request) -> Answer:
+    found = await attachments.get(request.control, *_chat(request), request.params["attachment_id"])
+    return data(wire.attachment(found))
+
+
+async def delete(request: Request) -> Answer:
+    deleted = await attachments.delete(request.control, *_chat(request), request.params["attachment_id"])
+    return data(wire.attachment(deleted), 202)
+
+
+async def retry(request: Request) -> Answer:
+    _key(request)
+    await attachments.get(request.control, *_chat(request), request.params["attachment_id"])
+    raise GatewayError(Code.CONFLICT, say("attachment_retry_not_permitted"))
+
+
+async def download(request: Request) -> Stream:
+    kind = read_query(request, wire.DownloadQuery).kind
+    which = request.params["attachment_id"]
+    if kind == "derived":
+        await attachments.get(request.control, *_chat(request), which)
+        raise GatewayError(Code.CONFLICT, say("attachment_native"))
+    found, file = await attachments.open_file(request.control, *_chat(request), which)
+    return deliver(file, as_file(found.name, found.mime_type, found.size), found.size)
+
+
+OPERATIONS = (
+    Operation(
+        "uploadChatAttachment",
+        "POST",
+        _CHAT,
+        upload,
+        "Keep a file (.md, .txt, .csv, .pdf, .mp3, .mp4) of at most 32 MB for a message of this chat, for a day.",
+        result=wire.ChatAttachment,
+        status=202,
+        rule=Rule.CONTRACT_3,
+        upload=True,
+        headers=("Idempotency-Key",),
+        refuses=(409,),
+    ),
+    Operation(
+        "listChatAttachments",
+        "GET",
+        _CHAT,
+        listed,
+        "The files of a chat, at most 500, oldest first.",
+        result=wire.ChatAttachments,
+        rule=Rule.CONTRACT_3,
+    ),
+    Operation(
+        "getChatAttachment",
+        "GET",
+        _ONE,
+        get,
+        "One file of a chat; one that was deleted says so for a while.",
+        result=wire.ChatAttachment,
+        rule=Rule.CONTRACT_3,
+    ),
+    Operation(
+        "deleteChatAttachment",
+        "DELETE",
+        _ONE,
+        delete,
+        "Delete the bytes of a file, also where messages carried it.",
+        result=wire.ChatAttachment,
+        status=202,
+        rule=Rule.CONTRACT_3,
+    ),
+    Operation(
+        "retryChatAttachment",
+        "POST",
+        f"{_ONE}/retry",
+        retry,
+        "Always refused: files are kept as they come, so there is no conversion to retry.",
+        result=wire.ChatAttachment,
+        status=202,
+        rule=Rule.CONTRACT_3,
+        headers=("Idempotency-Key",),
+        refuses=(409,),
+    ),
+    Operation(
+        "downloadChatAttachment",
+        "GET",
+        f"{_ONE}/download",
+        download,
+        "The bytes of a file as they came.",
+        rule=Rule.CONTRACT_3,
+        query=wire.DownloadQuery,
+        produces="application/octet-stream",
+        refuses=(409,),
+    ),
+)

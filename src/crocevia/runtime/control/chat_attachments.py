@@ -1,0 +1,233 @@
+"""Attachments of a chat: kept as they came, checked against what they say they are."""
+
+from __future__ import annotations
+
+import asyncio
+import codecs
+import unicodedata
+from pathlib import Path
+from typing import IO, Final
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.ids import new_id
+from crocevia.runtime.blobs import Blobs, Received
+from crocevia.storage import attachments as rows
+from crocevia.storage.attachments import Attachment
+from crocevia.storage.database import Transaction
+
+from . import chats
+from .context import Control, invalid, missing
+
+__all__ = ["MAX_BYTES", "Attachment", "Received", "attach", "delete", "get", "listed", "open_file", "read", "upload"]
+
+MAX_BYTES: Final = 32 * 1024 * 1024
+MOST: Final = 500  # in one chat
+QUOTA: Final = 2 * 1024**3  # bytes of one user
+DAY: Final = 86_400.0
+LOOSE_SECONDS: Final = DAY  # how long a file waits for its message
+TOLD_SECONDS: Final = 30 * DAY  # how long a deleted one is still told of
+FOR_EVER: Final = 253_402_300_799.0  # the last second of the year 9999
+
+TYPES: Final = {
+    ".md": "text/markdown",
+    ".txt": "text/plain",
+    ".csv": "text/csv",
+    ".pdf": "application/pdf",
+    ".mp3": "audio/mpeg",
+    ".mp4": "video/mp4",
+}
+
+
+async def upload(
+    control: Control, user_id: str, workspace_id: str, chat_id: str, key: str, name: str, received: Received
+) -> Attachment:
+    """Keep what came, or give back what the same key has made of the same bytes. `received` is used up either way.
+
+    Raises GatewayError: NOT_FOUND, INVALID_REQUEST (name, type, quota), CONFLICT for a key of another upload.
+    """
+    blobs = Blobs(control.home.files)
+    try:
+        name, mime_type = await asyncio.to_thread(_checked, name, received)
+        now = control.clock()
+        made = Attachment(
+            id=new_id("att"),
+            workspace_id=workspace_id,
+            chat_id=chat_id,
+            user_id=user_id,
+            name=name,
+            mime_type=mime_type,
+            size=received.size,
+            sha256=received.sha256,
+            idempotency_key=key,
+            revision=1,
+            created_at=now,
+            expires_at=now + LOOSE_SECONDS,
+        )
+        known = await control.database.read(lambda tx: _known(tx, made))
+        if known is not None:
+            return known
+        await asyncio.to_thread(blobs.keep, "attachments", made.id, received)
+        try:
+            found = await control.database.write(lambda tx: _added(tx, made))
+        except BaseException:
+            blobs.remove("attachments", made.id)
+            raise
+        if found.id != made.id:
+            blobs.remove("attachments", made.id)
+        return found
+    finally:
+        blobs.discard(received)
+
+
+async def owned(control: Control, user_id: str, workspace_id: str, chat_id: str) -> None:
+    """Raises GatewayError(NOT_FOUND) unless the chat is the user's: before a byte of an upload is read."""
+    await chats.get(control, user_id, workspace_id, chat_id)
+
+
+async def listed(control: Control, user_id: str, workspace_id: str, chat_id: str) -> list[Attachment]:
+    """What is there, oldest first. Raises GatewayError(NOT_FOUND)."""
+
+    def work(tx: Transaction) -> list[Attachment]:
+        chats.owned(tx, user_id, workspace_id, chat_id)
+        now = control.clock()
+        return [found for found in rows.live(tx, chat_id, MOST) if found.expires_at > now]
+
+    return await control.database.read(work)
+
+
+async def get(control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str) -> Attachment:
+    """The attachment; one that was deleted says so. Raises GatewayError(NOT_FOUND)."""
+    return await control.database.read(
+        lambda tx: _found(tx, user_id, workspace_id, chat_id, attachment_id, control.clock())
+    )
+
+
+async def delete(control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str) -> Attachment:
+    """Remove the bytes, also those that messages carried; the row tells so for a while. Raises NOT_FOUND."""
+    now = control.clock()
+
+    def work(tx: Transaction) -> Attachment:
+        _found(tx, user_id, workspace_id, chat_id, attachment_id, now)
+        rows.mark_deleted(tx, attachment_id, now, now + TOLD_SECONDS)
+        return _found(tx, user_id, workspace_id, chat_id, attachment_id, now)
+
+    deleted = await control.database.write(work)
+    await asyncio.to_thread(Blobs(control.home.files).remove, "attachments", attachment_id)
+    return deleted
+
+
+async def open_file(
+    control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str
+) -> tuple[Attachment, IO[bytes]]:
+    """The bytes as they came; the caller closes them. Raises GatewayError: NOT_FOUND, CONFLICT (deleted)."""
+    found = await get(control, user_id, workspace_id, chat_id, attachment_id)
+    if found.deleted_at is not None:
+        raise GatewayError(Code.CONFLICT, say("attachment_deleted"))
+    return found, await asyncio.to_thread(Blobs(control.home.files).open, "attachments", found.id)
+
+
+async def attach(control: Control, chat_id: str, ids: list[str]) -> list[Attachment]:
+    """What a message of the chat carries, in its order; from now on they stay. Raises GatewayError(INVALID_REQUEST)."""
+    now = control.clock()
+
+    def work(tx: Transaction) -> list[Attachment]:
+        found = []
+        for index, which in enumerate(ids):
+            attachment = rows.find(tx, chat_id, which)
+            if attachment is None or attachment.deleted_at is not None or attachment.expires_at <= now:
+                raise invalid(f"attachment_ids[{index}]", "attachment_missing")
+            rows.mark_attached(tx, which, now, FOR_EVER)
+            found.append(attachment)
+        return found
+
+    return await control.database.write(work)
+
+
+async def read(control: Control, chat_id: str, attachment_id: str) -> tuple[Attachment, bytes] | None:
+    """An attachment with its bytes; None if it was deleted meanwhile. Raises GatewayError(UNAVAILABLE)."""
+    found = await control.database.read(lambda tx: rows.find(tx, chat_id, attachment_id))
+    if found is None or found.deleted_at is not None:
+        return None
+
+    def load() -> bytes:
+        with Blobs(control.home.files).open("attachments", attachment_id) as file:
+            return file.read()
+
+    return found, await asyncio.to_thread(load)
+
+
+async def sweep(control: Control) -> None:
+    """Remove what has expired, and bytes without a row."""
+    now, blobs = control.clock(), Blobs(control.home.files)
+    before = await asyncio.to_thread(blobs.names, "attachments")
+    while await control.database.write(lambda tx: rows.drop_expired(tx, now)):
+        pass
+    kept = await control.database.read(rows.kept)
+    for name in before:
+        if name not in kept:
+            await asyncio.to_thread(blobs.remove, "attachments", name)
+
+
+def _known(tx: Transaction, made: Attachment) -> Attachment | None:
+    known = rows.by_key(tx, made.chat_id, made.idempotency_key)
+    if known is not None and (known.sha256, known.name) != (made.sha256, made.name):
+        raise GatewayError(Code.CONFLICT, say("idempotency_conflict"))
+    return known
+
+
+def _added(tx: Transaction, made: Attachment) -> Attachment:
+    chats.owned(tx, made.user_id, made.workspace_id, made.chat_id)
+    known = _known(tx, made)
+    if known is not None:
+        return known
+    if rows.count(tx, made.chat_id) >= MOST:
+        raise invalid("file", "limit_reached", limit=MOST)
+    if rows.held(tx, made.user_id) + made.size > QUOTA:
+        raise invalid("file", "attachments_quota")
+    rows.add(tx, made)
+    return made
+
+
+def _found(
+    tx: Transaction, user_id: str, workspace_id: str, chat_id: str, attachment_id: str, now: float
+) -> Attachment:
+    chats.owned(tx, user_id, workspace_id, chat_id)
+    found = rows.find(tx, chat_id, attachment_id)
+    if found is None or found.expires_at <= now:
+        raise missing("attachment")
+    return found
+
+
+def _checked(name: str, received: Received) -> tuple[str, str]:
+    """The name in one form, and the type that both it and the bytes say. Raises GatewayError(INVALID_REQUEST)."""
+    name = unicodedata.normalize("NFC", name)
+    mime_type = TYPES.get(Path(name).suffix.lower())
+    if mime_type is None:
+        raise invalid("file", "attachment_type", types=", ".join(TYPES))
+    if not _is(mime_type, received):
+        raise invalid("file", "attachment_differs", type=mime_type)
+    return name, mime_type
+
+
+def _is(mime_type: str, received: Received) -> bool:
+    head = received.head
+    if mime_type == "application/pdf":
+        return b"%PDF-" in head[:1024]
+    if mime_type == "audio/mpeg":
+        return head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] != b"" and head[1] & 0xE6 == 0xE2)
+    if mime_type == "video/mp4":
+        return head[4:8] == b"ftyp"
+    return received.size > 0 and _is_text(received.aside)
+
+
+def _is_text(path: Path) -> bool:
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with path.open("rb") as file:
+        try:
+            while block := file.read(1 << 20):
+                if "\0" in decoder.decode(block):
+                    return False
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
