@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..messages import Message
+from ..messages import Message, ToolMessage
 from . import entries as e
 from .machine import Turn
 from .plan import Totals
@@ -13,11 +13,13 @@ from .plan import Totals
 class Chat:
     """Hydrated from `log.replay`. A journal that cannot be read raises Unreadable: nothing is guessed.
 
-    turn: the last one that was opened, ended or not. history: the root's context after it.
+    turn: the last one that was opened, ended or not. history: the root's context after it; tokens: of it, as its
+    model counted them, or by our estimate.
     """
 
     def __init__(self) -> None:
         self.history: tuple[Message, ...] = ()
+        self.tokens = 0
         self.totals = Totals()
         self.title: str | None = None
         self.turn: Turn | None = None
@@ -31,14 +33,14 @@ class Chat:
         if isinstance(entry, e.ContextReplaced):
             if self.active is not None:
                 raise e.Unreadable("a context is replaced under an open turn")
-            self.history = entry.items
+            self.history, self.tokens = entry.items, sum(map(_tokens, entry.items))
             self.totals = entry.totals or self.totals
             self.title = entry.title or self.title
             return
         if isinstance(entry, e.TurnOpened):
             if self.active is not None:
                 raise e.Unreadable("two turns at once")
-            self.turn = Turn(self.history)
+            self.turn = Turn(self.history, self.tokens)
             self.turns += 1
         if self.turn is None:
             raise e.Unreadable("an entry outside a turn")
@@ -51,15 +53,21 @@ class Chat:
             self.title = entry.title
         elif isinstance(entry, e.TERMINAL):
             self.totals = entry.chat_usage
-            self.history = self.turn.context(self.turn.root_id) if self.turn is not None else ()
+            if self.turn is not None:
+                self.history, self.tokens = self.turn.context(self.turn.root_id), self.turn.root.context_tokens
 
     def open(self) -> Turn:
         """A fresh turn on this chat's context. Raises ValueError if one is open: look at `active` first."""
         if self.active is not None:
             raise ValueError("a turn is open")
-        self.turn = Turn(self.history)
+        self.turn = Turn(self.history, self.tokens)
         self.turns += 1
         return self.turn
+
+
+def _tokens(message: Message) -> int:
+    text = message.content if isinstance(message, ToolMessage) else message.text
+    return len(text or "") // 4
 
 
 def hydrate(entries: Iterable[e.Entry]) -> Chat:

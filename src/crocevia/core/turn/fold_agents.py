@@ -77,6 +77,7 @@ def agent_started(turn: Turn, entry: e.AgentStarted) -> None:
         turn.root_id = agent.instance_id
         turn.instances[agent.instance_id] = Instance(agent, turn.plan.agents[0], 0, "foreground", None)
         turn.root.start(entry.at, (*turn.history, say_as_user(turn.input)))
+        turn.root.context_tokens = turn.history_tokens
         return
     child = turn.instances[agent.instance_id]
     if child.started is not None:

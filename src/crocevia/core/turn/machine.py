@@ -17,13 +17,15 @@ from .wants import Ending
 
 
 class Turn:
-    """One turn of a chat. `history`: the context its orchestrator starts with, the new input left out.
+    """One turn of a chat. `history`: the context its orchestrator starts with, the new input left out, and how many
+    tokens it has.
 
     cause: ending, code and words of an end that was ordered (cancel, limit, interruption).
     """
 
-    def __init__(self, history: Iterable[Message] = ()) -> None:
+    def __init__(self, history: Iterable[Message] = (), history_tokens: int = 0) -> None:
         self.history = tuple(history)
+        self.history_tokens = history_tokens
         self.id = ""
         self.plan = Plan(agents=())
         self.before = Totals()
