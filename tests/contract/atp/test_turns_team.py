@@ -82,7 +82,7 @@ def test_in_the_foreground_the_parent_waits_for_the_result() -> None:
             "title": "Work",
             "task": "find it",
         }
-        child = [event for event in watcher.all("agent.started") if event["agent"]["role"] == "member"][0]
+        child = next(event for event in watcher.all("agent.started") if event["agent"]["role"] == "member")
         assert child["agent"]["instance_id"] == delegated["data"]["child_instance_id"]
         assert child["data"]["parent_id"] == delegated["agent"]["instance_id"]
         assert watcher.text("main") == "Result: Found."

@@ -30,6 +30,7 @@ from .settings import TurnSettings
 from .stage import Failed, Stage
 from .tools import Toolbox
 
+LAST_LOOK: Final = 0.2  # seconds
 _TOGETHER: Final = 16  # turns that are resumed at the same time
 
 
@@ -91,11 +92,11 @@ class Turns:
         return self._draining is not None or self._gateway.draining
 
     async def _quiet_down(self, grace: float) -> None:
-        end = asyncio.get_running_loop().time() + grace
-        while any(driver.busy for driver in self._stage.drivers.values()):
-            if asyncio.get_running_loop().time() >= end:
-                break
+        clock = asyncio.get_running_loop().time
+        end = clock() + grace
+        while clock() < end and any(driver.busy for driver in self._stage.drivers.values()):
             await asyncio.sleep(0.05)
+        await asyncio.sleep(LAST_LOOK)  # what was written last is on its way to the readers
         self.closed.set()
 
     # --- a message -------------------------------------------------------------------------------------------
