@@ -64,6 +64,12 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-PREV-1", "`previous_response_id` continues with what was said before, and not its instructions.", "Sessione"),
     R("R-PREV-2", "An unknown, foreign or failed answer is 400 previous_response_not_found.", "Sessione"),
     R("R-PREV-3", "A tool loop can go on by previous_response_id with the output alone.", "Sessione"),
+    R(
+        "R-REF-1",
+        "`item_reference` to an item of a stored answer brings that item; any other adds nothing.",
+        "reasoning e item_reference",
+        divergence="The specification ignores references; the AI SDK sends its history as nothing else.",
+    ),
     R("R-SESS-1", "`user` continues a session of the same agent and subject.", "Sessione"),
     R("R-SESS-2", "`x-openclaw-session-key` names a session; reserved names are 400.", "Sessione"),
     R("R-SESS-3", "Without either, every request stands alone.", "Sessione"),

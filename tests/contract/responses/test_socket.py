@@ -148,17 +148,16 @@ def test_an_upstream_failure_ends_the_turn_once(script: Play, tmp_path: Path) ->
 def test_a_client_that_leaves_ends_the_call(tmp_path: Path) -> None:
     async def scene() -> None:
         gate = asyncio.Event()
-        async with upstream(tmp_path, play(chunk({"content": "half"}), gate)) as (home, provider):
-            async with served(home) as url:
-                async with socket(home, url) as connection:
-                    message = {"type": "response.create", "model": "openclaw", "input": "a"}
-                    await connection.send(json.dumps(message))
-                    request = await provider.request(0)
-                    await connection.recv()
-                await request.ended.wait()
-                assert request.aborted
-                while home.service.gateway.active:
-                    await asyncio.sleep(0.01)
+        half = play(chunk({"content": "half"}), gate)
+        async with upstream(tmp_path, half) as (home, provider), served(home) as url:
+            async with socket(home, url) as connection:
+                await connection.send(json.dumps({"type": "response.create", "model": "openclaw", "input": "a"}))
+                request = await provider.request(0)
+                await connection.recv()
+            await request.ended.wait()
+            assert request.aborted
+            while home.service.gateway.active:
+                await asyncio.sleep(0.01)
 
     run(scene(), timeout=20)
 

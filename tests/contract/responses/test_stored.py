@@ -134,6 +134,26 @@ def test_a_tool_loop_goes_on_with_the_output_alone(tmp_path: Path) -> None:
     run(scene())
 
 
+@requirement("R-REF-1")
+def test_a_reference_brings_the_item_that_it_means(tmp_path: Path) -> None:
+    async def scene() -> None:
+        first = whole("said before", tool_calls=calls(("c1", "look", "{}")))
+        async with upstream(tmp_path, first, whole("ok")) as (home, provider):
+            made = await home.respond("a", tools=[TOOL])
+            references = [{"type": "item_reference", "id": item["id"]} for item in made["output"]]
+            output = {"type": "function_call_output", "call_id": "c1", "output": "sun"}
+            items = [{"role": "user", "content": "a"}, *references, output]
+            await home.respond(items, tools=[TOOL])
+            roles = [one["role"] for one in sent(provider)["messages"]]
+            assert roles == ["system", "user", "assistant", "tool"]
+            assert sent(provider)["messages"][2]["content"] == "said before"
+            body = {**BODY, "input": [{"role": "user", "content": "a"}, references[0]]}
+            await home.ask("/v1/responses", body, token=home.secrets.api_key)
+            assert "said before" not in provider.requests[-1].body.decode()
+
+    run(scene())
+
+
 @requirement("R-SESS-1", "R-SESS-3")
 def test_a_user_continues_a_session_and_nobody_is_nobody_s(tmp_path: Path) -> None:
     async def scene() -> None:

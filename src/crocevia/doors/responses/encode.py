@@ -21,7 +21,6 @@ from crocevia.core.events import (
     ToolCallDone,
     ToolCallStarted,
 )
-from crocevia.core.ids import new_id
 
 from . import wire
 from .items import Sealed, seal
@@ -44,8 +43,9 @@ class _Call(msgspec.Struct):
 class Encoder:
     """The state of one answer. `items`: what is finished, in the order of its opening. sse False: bare JSON frames."""
 
-    def __init__(self, *, sealing: bool = False) -> None:
+    def __init__(self, response_id: str = "", *, sealing: bool = False) -> None:
         self.sequence = 0
+        self._own = response_id.removeprefix("resp_")
         self._finished: dict[int, Raw] = {}
         self._count = 0
         self._sealing = sealing
@@ -137,7 +137,7 @@ class Encoder:
         self._out.append(("response.output_text.delta", data))
 
     def _open_text(self) -> None:
-        self._text_id, self._text_index = new_id("msg"), self._next()
+        self._text_id, self._text_index = self._name("msg")
         head = b'"item_id":"%b","output_index":%d,"content_index":0,"delta":'
         self._text_head = head % (self._text_id.encode(), self._text_index)
         item = wire.MessageItem(id=self._text_id, status="in_progress", content=[])
@@ -163,7 +163,7 @@ class Encoder:
     def _think(self, event: ReasoningDelta) -> None:
         if self._thought_index < 0:
             self._close_text()
-            self._thought_id, self._thought_index = new_id("rs"), self._next()
+            self._thought_id, self._thought_index = self._name("rs")
             item = wire.ReasoningItem(id=self._thought_id, summary=[], status="in_progress")
             self._emit("response.output_item.added", {"output_index": self._thought_index, "item": item})
             self._emit("response.reasoning_summary_part.added", self._thought_part(""))
@@ -194,7 +194,7 @@ class Encoder:
         if not self._opaque or not self._sealing:
             return
         sealed = Sealed(dialect=self._opaque[0].dialect, blocks=[piece.block for piece in self._opaque])
-        index, item_id = self._next(), new_id("rs")
+        item_id, index = self._name("rs")
         opened = wire.ReasoningItem(id=item_id, summary=[], status="in_progress")
         self._emit("response.output_item.added", {"output_index": index, "item": opened})
         item = wire.ReasoningItem(id=item_id, summary=[], encrypted_content=seal(sealed), status="completed")
@@ -205,7 +205,7 @@ class Encoder:
     def _start_call(self, event: ToolCallStarted) -> None:
         self._close_thought()
         self._close_text()
-        call = _Call(new_id("fc"), self._next(), event.id, event.name)
+        call = _Call(*self._name("fc"), event.id, event.name)
         self._calls[event.index] = call
         item = self._call_item(call, "", "in_progress")
         self._emit("response.output_item.added", {"output_index": call.index, "item": item})
@@ -258,6 +258,11 @@ class Encoder:
             self._emit("response.function_call_arguments.done", {**place, "name": item.name, **done})
         self._emit("response.output_item.done", {"output_index": index, "item": raw})
         return self._taken()
+
+    def _name(self, kind: str) -> tuple[str, int]:
+        """The next item's id and index. The id tells whose it is, so that a reference to it can be followed."""
+        index = self._next()
+        return f"{kind}_{self._own}_{index}", index
 
     def _next(self) -> int:
         self._count += 1

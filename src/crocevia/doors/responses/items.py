@@ -79,6 +79,16 @@ def placed(given: str | list[wire.Item] | None, base: str = "input") -> list[Pla
     return [Placed(f"{base}[{index}]", item) for index, item in enumerate(given)]
 
 
+def is_reference(item: wire.Item) -> bool:
+    return item.type == "item_reference" or (item.type is None and item.role is None)
+
+
+def owner_of(item: wire.Item) -> str | None:
+    """The id of the answer that a referenced item is part of; None if it is none of ours."""
+    parts = (item.id or "").split("_")
+    return f"resp_{parts[1]}" if is_reference(item) and len(parts) == 3 and parts[2].isdigit() else None
+
+
 def sources(items: Iterable[Placed]) -> list[Source]:
     """Everything that has to be taken in: files of this request, pictures of all."""
     found: list[Source] = []
@@ -177,7 +187,7 @@ class _Building:
         self._messages.append(UserMessage(parts=(TextPart(text=told),)))
 
     def item_reference(self, place: Placed) -> None:
-        """Taken for the schema's sake: items come whole."""
+        """What could be followed was; the rest adds nothing."""
 
     def whole(self) -> Conversation:
         self._close()

@@ -13,6 +13,7 @@ from . import wire
 
 TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _PICTURES: Final = frozenset({"input_image", "image_url"})
+_ONLY_FILES: Final = "User sent file(s) with no text."  # their text is in the system prompt, for this request alone
 _FILES: Final = frozenset({"input_file", "file"})
 
 
@@ -107,22 +108,13 @@ class Placing:
                 found.append(TextPart(text=text))
             elif (taken := self._taken.get(where)) is not None:
                 found += self._place(taken)
-            else:
-                found.append(TextPart(text=_gone(part)))
+        if not found and content:
+            found.append(TextPart(text=_ONLY_FILES))
         return tuple(found)
 
     def _place(self, taken: Taken) -> list[Part]:
         self.documents += [part.text for part in taken.parts if isinstance(part, TextPart)]
-        pictures: list[Part] = [part for part in taken.parts if isinstance(part, FilePart)]
-        if taken.kind == "image":
-            return pictures
-        return [TextPart(text=f"[attached: {taken.name}]"), *pictures]
-
-
-def _gone(part: wire.Part) -> str:
-    """Files live for one request: what is left of an earlier one is that there was one."""
-    name = part.filename or (part.source.filename if part.source else None)
-    return f"[attached earlier: {name}]" if name else "[attached earlier]"
+        return [part for part in taken.parts if isinstance(part, FilePart)]
 
 
 def wrong(param: str, key: str, **args: str | float) -> GatewayError:

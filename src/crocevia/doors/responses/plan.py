@@ -105,6 +105,8 @@ async def make(
     named = session_key(head)
     chain, session = await _before(desk, operator, target, request, named, local or {})
     fresh = items.placed(request.input)
+    if any(items.is_reference(place.item) for place in fresh):
+        fresh = [await _followed(desk, operator, place, local or {}) for place in fresh]
     talk = await _converse(desk, target, [*_kept(chain), *fresh])
     previous = chain[-1].id if chain else None
     shown = resource.opening(
@@ -191,6 +193,19 @@ async def _before(
         return await desk.responses.chain(link, newest), session
     except GatewayError:
         return [], session  # it expired in between: the session starts afresh
+
+
+async def _followed(desk: Desk, operator: Operator, place: Placed, local: Local) -> Placed:
+    """The item that a reference means; what is not there, or somebody else's, stays a reference to nothing."""
+    owner = items.owner_of(place.item)
+    if owner is None:
+        return place
+    try:
+        stored = local[owner][-1] if owner in local else await desk.responses.find(operator.subject, owner)
+    except GatewayError:
+        return place
+    told = msgspec.json.decode(stored.resource, type=_Told).output
+    return next((Placed(place.path, item) for item in told if item.id == place.item.id), place)
 
 
 def _kept(chain: list[StoredResponse]) -> list[Placed]:

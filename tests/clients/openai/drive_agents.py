@@ -1,0 +1,61 @@
+"""OpenAI's agent framework: tool loops, streams, structured output, sessions by previous answer."""
+
+import asyncio
+import json
+import os
+import sys
+
+from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
+from openai import AsyncOpenAI
+from pydantic import BaseModel
+
+set_tracing_disabled(True)
+client = AsyncOpenAI(max_retries=0)
+
+
+class City(BaseModel):
+    city: str
+    degrees: int
+
+
+@function_tool
+def get_weather(city: str) -> str:
+    """The weather."""
+    return f"sunny in {city}"
+
+
+def agent(chat=False, **more):
+    kind = OpenAIChatCompletionsModel if chat else OpenAIResponsesModel
+    return Agent(name="a", instructions="be brief", model=kind(model="openclaw", openai_client=client), **more)
+
+
+async def streamed(who, said):
+    run = Runner.run_streamed(who, said)
+    deltas = [
+        event.data.delta
+        async for event in run.stream_events()
+        if event.type == "raw_response_event" and event.data.type == "response.output_text.delta"
+    ]
+    assert "".join(deltas) == run.final_output
+    return run.final_output
+
+
+async def main():
+    with_tools = agent(tools=[get_weather])
+    parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": os.environ["PICTURE"]}]
+    first = await Runner.run(agent(), "hi")
+    return {
+        "text": first.final_output,
+        "stream": await streamed(agent(), "hi"),
+        "tools": (await Runner.run(with_tools, "weather?")).final_output,
+        "stream_tools": await streamed(with_tools, "weather?"),
+        "structured": (await Runner.run(agent(output_type=City), "city as json")).final_output.model_dump(),
+        "image": (await Runner.run(agent(), [{"role": "user", "content": parts}])).final_output,
+        "chained": (await Runner.run(agent(), "and?", previous_response_id=first.last_response_id)).final_output,
+        "chat": (await Runner.run(agent(chat=True), "hi")).final_output,
+        "chat_stream": await streamed(agent(chat=True), "hi"),
+        "chat_tools": (await Runner.run(agent(chat=True, tools=[get_weather]), "weather?")).final_output,
+    }
+
+
+json.dump(asyncio.run(main()), sys.stdout)

@@ -1,0 +1,69 @@
+"""langchain-openai over both APIs."""
+
+import json
+import os
+import sys
+
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_openai import ChatOpenAI
+from pydantic import BaseModel
+
+
+class City(BaseModel):
+    city: str
+    degrees: int
+
+
+@tool
+def get_weather(city: str) -> str:
+    """The weather."""
+    return f"sunny in {city}"
+
+
+def model(responses=True, **more):
+    return ChatOpenAI(model="openclaw", use_responses_api=responses, max_retries=0, **more)
+
+
+def loop(who):
+    bound = who.bind_tools([get_weather])
+    history = [HumanMessage("weather?")]
+    history.append(bound.invoke(history))
+    calls = history[-1].tool_calls
+    history += [ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"]) for call in calls]
+    return bound.invoke(history).text
+
+
+def streamed(who):
+    return "".join(chunk.text for chunk in who.stream("hi"))
+
+
+def structured(who):
+    return who.with_structured_output(City, method="json_schema").invoke("city as json").model_dump()
+
+
+def shown(part):
+    return [HumanMessage([{"type": "text", "text": part[0]}, part[1]])]
+
+
+picture = ("look", {"type": "image_url", "image_url": {"url": os.environ["PICTURE"]}})
+encoded = os.environ["FILE"].partition(",")[2]
+file = ("read", {"type": "file", "base64": encoded, "mime_type": "text/plain", "filename": "a.txt"})
+first = model(output_version="responses/v1").invoke("hi")
+chained = model(output_version="responses/v1").invoke(
+    [HumanMessage("and?")], previous_response_id=first.response_metadata["id"]
+)
+results = {
+    "text": model().invoke("hi").text,
+    "stream": streamed(model()),
+    "tools": loop(model()),
+    "structured": structured(model()),
+    "image": model().invoke(shown(picture)).text,
+    "file": model().invoke(shown(file)).text,
+    "chained": chained.text,
+    "chat": model(False).invoke("hi").text,
+    "chat_stream": streamed(model(False)),
+    "chat_tools": loop(model(False)),
+    "chat_structured": structured(model(False)),
+}
+json.dump(results, sys.stdout)

@@ -1,0 +1,81 @@
+"""A live server whose model follows a script, and what every client must get out of it."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tests.documents.zoo import photo
+from tests.live import LiveServer, live_server
+
+SETTINGS = "[gateway.http.endpoints.responses]\nenabled = true\n[gateway.http.models]\nexposeCatalog = true\n"
+SCRIPT = """
+[[engines]]
+name = "embedded"
+kind = "scripted"
+script = [
+  { when = { after_tool = true }, say = [{ text = "It is {tool_result}." }] },
+  { when = { contains = "weather", tool_offered = "get_weather" }, say = [
+    { reasoning = "The tool knows." }, { tool = "get_weather", arguments = { city = "Rome" } } ] },
+  { when = { contains = "final", tool_offered = "final_result" }, say = [
+    { tool = "final_result", arguments = { city = "Rome", degrees = 21 } } ] },
+  { when = { contains = "city as json" }, say = [{ text = "{\\"city\\": \\"Rome\\", \\"degrees\\": 21}", chars = 5 }] },
+  { when = { contains = "run a command", tool_offered = "exec_command" }, say = [
+    { tool = "exec_command", arguments = { cmd = "echo crossroads" } } ] },
+  { when = { contains = "run a command", tool_offered = "shell" }, say = [
+    { tool = "shell", arguments = { command = ["echo", "crossroads"] } } ] },
+  { when = { contains = "slowly" }, say = [{ text = "one two three four five six seven", every_ms = 400 }] },
+  { when = { contains = "break" }, say = [{ text = "half of it" }, { cut = true }] },
+  { when = { contains = "busy" }, say = [{ error = "failed" }] },
+  { when = { nth = 2 }, say = [{ text = "the second answer" }] },
+  { say = [{ text = "You said: {last_user}", chars = 3 }, { usage = { input_tokens = 11, output_tokens = 4 } }] },
+]
+"""
+PICTURE = "data:image/png;base64," + base64.b64encode(photo("PNG", (32, 32))).decode()
+FILE = "data:text/plain;base64," + base64.b64encode(b"The code word is papaya.").decode()
+
+
+@contextmanager
+def serving(folder: Path) -> Iterator[LiveServer]:
+    with live_server(folder, declaration=SCRIPT, settings=SETTINGS) as server:
+        yield server
+
+
+def environment(server: LiveServer) -> dict[str, str]:
+    return {
+        "BASE": f"{server.url}/v1",
+        "OPENAI_BASE_URL": f"{server.url}/v1",
+        "OPENAI_API_KEY": str(server.secrets["operator_token"]),
+        "PICTURE": PICTURE,
+        "FILE": FILE,
+    }
+
+
+EXPECTED: dict[str, Any] = {
+    "text": "You said: hi",
+    "stream": "You said: hi",
+    "tools": "It is sunny in Rome.",
+    "stream_tools": "It is sunny in Rome.",
+    "structured": {"city": "Rome", "degrees": 21},
+    "image": "You said: look",
+    "file": "You said: read",
+    "chained": "the second answer",
+    "cancelled": True,
+    "failed": True,
+    "refused": True,
+    "chat": "You said: hi",
+    "chat_stream": "You said: hi",
+    "chat_tools": "It is sunny in Rome.",
+    "chat_structured": {"city": "Rome", "degrees": 21},
+    "models": True,
+}
+
+
+def check(results: dict[str, Any], *needed: str) -> None:
+    """Everything that was tried came out as it must, and all of `needed` was tried."""
+    assert set(needed) <= set(results), set(needed) - set(results)
+    wrong = {name: value for name, value in results.items() if value != EXPECTED[name]}
+    assert not wrong, wrong
