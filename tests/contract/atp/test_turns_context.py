@@ -127,11 +127,22 @@ def test_a_restore_refuses_what_is_no_context_and_a_busy_chat() -> None:
     ("script", "message", "expected"),
     [
         ([{"say": [{"text": "«A fine title»"}]}], "x", "A fine title"),
-        ([{"when": {"nth": 1, "tool_offered": "list"}, "say": [{"text": "ok"}]}, {"say": [{"error": "failed"}]}], "a\n b" + "c" * 99, "a b" + "c" * 77),
+        (
+            [{"when": {"nth": 1, "tool_offered": "list"}, "say": [{"text": "ok"}]}, {"say": [{"error": "failed"}]}],
+            "a\n b" + "c" * 99,
+            "a b" + "c" * 77,
+        ),
         ([{"when": {"tool_offered": "list"}, "say": [{"text": "ok"}]}, {"say": [{"text": " "}]}], "\x01\x02", "Chat"),
-        ([{"when": {"tool_offered": "list"}, "say": [{"text": "ok"}]}, {"say": [{"delay_ms": 30_000}, {"text": "x"}]}], "slow one", "slow one"),
+        (
+            [
+                {"when": {"tool_offered": "list"}, "say": [{"text": "ok"}]},
+                {"say": [{"delay_ms": 30_000}, {"text": "x"}]},
+            ],
+            "slow one",
+            "slow one",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_new_chat_is_named_before_the_first_text(script: Any, message: str, expected: str) -> None:
     async def work(place: Theatre) -> None:
         chat = await place.chat()
@@ -169,11 +180,14 @@ def test_an_agent_can_name_the_chat_and_an_unchanged_name_is_no_event() -> None:
 @requirement("T-CMP-1")
 def test_a_context_near_the_window_is_summarised_and_the_summary_paid_for() -> None:
     script = [
-        {"when": {"contains": "about to be replaced"}, "say": [{"text": "SUMMARY"}, {"usage": {"input_tokens": 7, "output_tokens": 5}}]},
+        {
+            "when": {"contains": "about to be replaced"},
+            "say": [{"text": "SUMMARY"}, {"usage": {"input_tokens": 7, "output_tokens": 5}}],
+        },
         {"when": {"contains": "What happened"}, "say": [{"text": "from {last_user}"}]},
         {"when": {"nth": 1}, "say": [{"text": "long"}, {"usage": {"input_tokens": 900, "output_tokens": 50}}]},
         {"say": [{"text": "other"}]},
-    ]  # fmt: skip
+    ]
 
     async def work(place: Theatre) -> None:
         chat = await place.chat()

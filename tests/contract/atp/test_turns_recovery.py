@@ -13,9 +13,13 @@ from tests.contract.requirements import requirement
 from tests.runtime.turns.theatre import Theatre, Watcher, play, tool
 
 SPEAKS: dict[str, Any] = {
-    "main": [{"when": {"contains": "slow"}, "say": [SLOW]}, {"when": {"after_tool": True}, "say": [{"text": "It was {tool_result}"}]},
-             {"when": {"contains": "ask"}, "say": [{"tool": "phone"}]}, {"say": [{"text": "Hello."}]}]
-}  # fmt: skip
+    "main": [
+        {"when": {"contains": "slow"}, "say": [SLOW]},
+        {"when": {"after_tool": True}, "say": [{"text": "It was {tool_result}"}]},
+        {"when": {"contains": "ask"}, "say": [{"tool": "phone"}]},
+        {"say": [{"text": "Hello."}]},
+    ]
+}
 FAIL = Settings(turns=Turns(on_restart="fail"))
 
 

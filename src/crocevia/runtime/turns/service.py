@@ -94,8 +94,8 @@ class Turns:
     async def _quiet_down(self, grace: float) -> None:
         clock = asyncio.get_running_loop().time
         end = clock() + grace
-        while clock() < end and any(driver.busy for driver in self._stage.drivers.values()):
-            await asyncio.sleep(0.05)
+        while clock() < end and any(driver.busy for driver in self._stage.drivers.values()):  # noqa: ASYNC110
+            await asyncio.sleep(0.05)  # drivers come and go: no one event tells
         await asyncio.sleep(LAST_LOOK)  # what was written last is on its way to the readers
         self.closed.set()
 
