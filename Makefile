@@ -1,5 +1,7 @@
 # Two commands do all the set-up: `make run` and `make test`. Everything else is one step of theirs.
-PYTHON ?= $(firstword $(foreach p,python3.13 python3.12 python3.11 python3 python,$(if $(shell command -v $(p) 2>/dev/null),$(p))))
+# The first Python that really runs and is new enough (a shim may be there without its Python).
+PYTHON ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11 python; do \
+	$$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 && echo $$p && break; done)
 VENV ?= .venv
 BIN = $(VENV)/bin
 HOST ?= 127.0.0.1
@@ -24,9 +26,8 @@ install: $(VENV)/.installed ## .venv with the server and the local engine
 dev: $(VENV)/.developing ## .venv with everything the suite needs
 
 $(BIN)/python:
-	@test -n "$(PYTHON)" || { echo "No Python found. Install Python 3.11 or newer, or say make PYTHON=/path/to/python"; exit 1; }
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "Python 3.11 or newer is needed; $(PYTHON) is older. Try make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found. Install one, or say: make PYTHON=/path/to/python $(MAKECMDGOALS)"; exit 1; }
+	@$(PYTHON) -m venv $(VENV) || { rm -rf $(VENV); echo "$(PYTHON) has no venv module. On Debian and Ubuntu: apt install python3-venv"; exit 1; }
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Crocevia into $(VENV) (about a minute) …"
