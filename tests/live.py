@@ -41,6 +41,9 @@ class LiveServer:
             "CROCEVIA_HOME": str(self.home),
             "CROCEVIA_PROJECT": str(self.secrets["project"]),
             "CROCEVIA_PROJECT_KEY": str(self.secrets["project_key"]),
+            "CROCEVIA_API_KEY": str(self.secrets["api_key"]),
+            "CROCEVIA_WORKSPACE": str(self.secrets["workspace_id"]),
+            "CROCEVIA_TEAM": str(self.secrets["team_id"]),
             "CROCEVIA_OPERATOR_TOKEN": str(self.secrets["operator_token"]),
             "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}",
         }

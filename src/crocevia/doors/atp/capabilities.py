@@ -19,6 +19,7 @@ FEATURES_3: Final = (
     "approval",
     "durable_replay",
     "stream_epoch",
+    "atomic_attach",
     "tool_claims",
 )
 
