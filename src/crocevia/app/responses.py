@@ -11,6 +11,7 @@ import msgspec
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.doors.responses import Desk, ResponsesDoor, Targets
+from crocevia.engines.e5 import E5Engine, is_installed
 from crocevia.runtime.control.attachments import RESPONSES, FetchPolicy, Intake, Limits
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.control.operators import LockoutRules, Rules, networks, open_operators
@@ -39,6 +40,7 @@ async def open_responses(
     names = settings.gateway.http.models
     intake = Intake(limits(endpoints.responses))
     responses = Responses(control.database, keep_seconds=endpoints.responses.store_days * DAY)
+    local = E5Engine()
     door: ResponsesDoor | None = None
     try:
         desk = Desk(
@@ -50,7 +52,9 @@ async def open_responses(
             max_body=endpoints.responses.max_body_bytes,
             ping_seconds=settings.calls.ping_seconds,
         )
-        embeddings = Embeddings(gateway, control.catalogue, engines, records)
+        embeddings = Embeddings(
+            gateway, control.catalogue, engines, records, local=lambda: local if is_installed() else None
+        )
         door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
         yield door
     finally:
@@ -58,6 +62,7 @@ async def open_responses(
             await door.close()
         await responses.close()
         await intake.close()
+        await local.close()
 
 
 def is_enabled(settings: Settings) -> bool:

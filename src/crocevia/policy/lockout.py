@@ -37,6 +37,11 @@ class Lockout:
         self._rules = rules
         self._records: dict[str, _Record] = {}
 
+    @property
+    def quiet(self) -> bool:
+        """Nobody has failed of late."""
+        return not self._records
+
     def wait(self, who: str, now: float) -> int:
         """Whole seconds until `who` may try again; 0 means now."""
         record = self._records.get(who)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.catalogue import ModelSpec, ProjectSpec
+from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
 from crocevia.core.embeddings import Embedded, EmbeddingEngine, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
@@ -22,6 +22,7 @@ from .gateway import DRAIN_SECONDS, EngineSource, Gateway, Recorder
 ENCODE: Final = "embeddings"
 _KIND: Final = "openai-embeddings"
 _LONGEST: Final = 120.0
+_FREE: Final = Prices(input=0, output=0)
 
 
 class Embeddings:
@@ -120,4 +121,4 @@ class Embeddings:
         local = self._local()
         if local is None:
             raise GatewayError(Code.UNSUPPORTED, say("embeddings_none"), param="model")
-        return ModelSpec(name=local.name, engine=local.name), local
+        return ModelSpec(name=local.name, engine=local.name, prices=_FREE), local

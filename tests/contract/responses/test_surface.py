@@ -12,6 +12,7 @@ import pytest
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.doors.responses import errors
+from crocevia.engines.e5 import is_installed
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.documents.zoo import photo as picture
@@ -460,3 +461,15 @@ def test_vectors_come_as_floats_or_base64_with_counted_usage(tmp_path: Path) -> 
                     assert (refused.status, refused.error["param"]) == (400, param), wrong
 
     run(scene())
+
+
+@requirement("R-EMB-1")
+@pytest.mark.skipif(not is_installed(), reason="the local extra is not installed")
+def test_without_a_provider_the_embedded_model_makes_vectors(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as home:
+            made = (await home.ask("/v1/embeddings", {"model": "openclaw", "input": ["hello", "ciao"]})).json()
+            assert [len(row["embedding"]) for row in made["data"]] == [384, 384]
+            assert 4 < made["usage"]["prompt_tokens"] == made["usage"]["total_tokens"] < 20
+
+    run(scene(), timeout=50)

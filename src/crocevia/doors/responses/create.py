@@ -62,7 +62,7 @@ async def _stream(desk: Desk, run: Run, call: Call, send: Send) -> None:
 async def _whole(desk: Desk, run: Run, call: Call, send: Send) -> None:
     async def write(frames: list[Frame]) -> None:
         """Nothing is shown before the end."""
-        if is_last(frames) and frames[-1][0] != "response.failed":
+        if run.resource.status in _ENDED:
             call.bytes_out = await reply(send, 200, json.encode(run.resource), [])
 
     try:
@@ -77,6 +77,7 @@ def is_last(frames: list[Frame]) -> bool:
     return frames[-1][0] in TERMINAL
 
 
+_ENDED = frozenset({"completed", "incomplete"})
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
 
 

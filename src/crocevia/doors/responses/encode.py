@@ -41,14 +41,15 @@ class _Call(msgspec.Struct):
 
 
 class Encoder:
-    """The state of one answer. `items`: what is finished, in the order of its opening. sse False: bare JSON frames."""
+    """The state of one answer. `items`: what is finished, in the order of its opening. quiet: no frames are wanted."""
 
-    def __init__(self, response_id: str = "", *, sealing: bool = False) -> None:
+    def __init__(self, response_id: str = "", *, sealing: bool = False, quiet: bool = False) -> None:
         self.sequence = 0
         self._own = response_id.removeprefix("resp_")
         self._finished: dict[int, Raw] = {}
         self._count = 0
         self._sealing = sealing
+        self._quiet = quiet
         self._opaque: list[OpaqueBlock] = []
         self._text: list[str] = []
         self._text_id = ""
@@ -132,6 +133,8 @@ class Encoder:
             self._close_thought()
             self._open_text()
         self._text.append(text)
+        if self._quiet:
+            return
         data = b"%b%d,%b%b%b" % (_DELTA, self.sequence, self._text_head, json.encode(text), b',"logprobs":[]}')
         self.sequence += 1
         self._out.append(("response.output_text.delta", data))
@@ -276,6 +279,8 @@ class Encoder:
         self._emit(kind, {"response": resource})
 
     def _emit(self, kind: str, fields: dict[str, Any]) -> None:
+        if self._quiet:
+            return
         data = json.encode({"type": kind, "sequence_number": self.sequence, **fields})
         self.sequence += 1
         self._out.append((kind, data))

@@ -28,7 +28,7 @@ class Run:
     def __init__(self, desk: Desk, plan: Plan) -> None:
         self.plan = plan
         self.resource = plan.resource
-        self.encoder = Encoder(plan.resource.id, sealing=plan.sealing)
+        self.encoder = Encoder(plan.resource.id, sealing=plan.sealing, quiet=not (plan.stream or plan.background))
         self.kept: StoredResponse | None = None
         self.error: GatewayError | None = None
         self.events: bytes | None = None
