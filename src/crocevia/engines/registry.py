@@ -32,6 +32,7 @@ KINDS: dict[EngineKind, str] = {
     "anthropic": "crocevia.engines.anthropic:build",
     "openai-chat": "crocevia.engines.openai_chat:build",
     "openai-responses": "crocevia.engines.openai_responses:build",
+    "openai-images": "crocevia.engines.openai_images:build",
     "openai-embeddings": "crocevia.engines.openai_embeddings:build",
     "llama": "crocevia.engines.llama.engine:build",
     "scripted": "crocevia.engines.scripted:build",

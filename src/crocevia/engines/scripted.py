@@ -25,9 +25,10 @@ from ..core.events import (
     ToolCallStarted,
     UsageReported,
 )
+from ..core.images import ImageSetting, ImageWish, Painted, Picture
 from ..core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from ..core.usage import Usage
-from . import scripted_demo
+from . import scripted_demo, scripted_images
 from .scripted_scene import Scene, look
 from .scripted_steps import (
     CallTool,
@@ -93,6 +94,27 @@ class ScriptedEngine:
     def abilities(self, model: str) -> Abilities:
         """Documents come as text, so that rules can look for their words; a picture changes nothing."""
         return Abilities(images=True)
+
+    def settings(self, model: str) -> tuple[ImageSetting, ...]:
+        """It takes none."""
+        return ()
+
+    def check_wish(self, wish: ImageWish) -> None:
+        """Raises GatewayError(UNSUPPORTED) for what its brush cannot do."""
+        if wish.format not in (None, "png"):
+            raise GatewayError(Code.UNSUPPORTED, say("image_wish_unsupported", engine=self.name), param="format")
+
+    async def paint(
+        self, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
+    ) -> Painted:
+        """Wait and fail as the script says; then a square (scripted_images.py)."""
+        scene = look(scripted_images.as_call(wish))
+        for beat in play(() if self._rules is None else self._steps(scene), scene):
+            if isinstance(beat, float):
+                await _wait(beat, deadline)
+        usage = Usage(input_tokens=len(wish.prompt.split()), output_tokens=0)
+        square = scripted_images.square(wish, inputs, mask)
+        return Painted(images=(square,), usage=usage, ignored=tuple(sorted(wish.settings)))
 
     async def probe(self) -> None:
         """There is nothing to reach."""

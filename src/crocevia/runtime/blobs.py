@@ -19,7 +19,7 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id
 
-_PREFIXES: Final = {"attachments": "att", "uploads": "upl", "artifacts": "art"}
+_PREFIXES: Final = {"attachments": "att", "uploads": "upl", "artifacts": "art", "inputs": "inp"}
 _BLOCK: Final = 1 << 20  # bytes gathered before a thread writes them
 _HEAD: Final = 64 * 1024
 

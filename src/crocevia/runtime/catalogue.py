@@ -98,6 +98,14 @@ def changed_engines(before: Catalogue, after: Catalogue) -> set[str]:
     }
 
 
+def paints(catalogue: Catalogue, spec: ModelSpec) -> bool:
+    """Whether this is a model of pictures. A scripted model is one if its upstream id is `image`."""
+    engine = catalogue.engines.get(spec.engine)
+    if engine is None:
+        return False
+    return engine.kind == "openai-images" or (engine.kind == "scripted" and spec.upstream == "image")
+
+
 class CatalogueHolder:
     """The catalogue of this moment. Follows the store off the hot path; a change it cannot read changes nothing.
 

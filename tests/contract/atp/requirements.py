@@ -47,6 +47,12 @@ CONTROL: tuple[R, ...] = (
     R("A-ATT-1", "A file of a chat is kept as it came, listed, read back and deleted.", "23"),
     R("A-ATT-2", "An upload is kept once per Idempotency-Key; another file under the same key is a conflict.", "23"),
     R("A-ATT-3", "What is too large, not what it says, or no such form is refused and leaves nothing.", "23"),
+    R("A-IMG-1", "A picture is ordered, made afterwards, told of by a signed webhook, and never made twice.", "10.8"),
+    R("A-IMG-2", "A signed address opens one picture until it expires; tampered is 403, expired is 404.", "10.8"),
+    R("A-IMG-3", "Inputs, masks, uploads and settings keep the contract's rules and budgets.", "10.8"),
+    R("A-IMG-4", "No address that a caller gives leads inside.", "10.8"),
+    R("A-IMG-5", "Nobody sees or uses another user's pictures.", "19"),
+    R("A-HOOK-1", "A provider's webhook is believed only with its signature over the received bytes.", "10.8"),
     R(
         "A-WIKI-1",
         "Wiki operations answer 404 in the contract's error form.",

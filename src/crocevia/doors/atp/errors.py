@@ -61,6 +61,8 @@ NAMED: Final[Mapping[str, tuple[int, str]]] = {
     "agent_not_running": (422, "validation_error"),
     "context_unavailable": (503, "server_error"),
     "attachment_retry_not_permitted": (409, "conflict"),
+    "webhook_none": (405, "provider_error"),
+    "webhook_signature": (401, "provider_error"),
     "path_wrong": (422, "invalid_path"),
     "file_not_found": (404, "file_not_found"),
     "file_is_folder": (409, "file_conflict"),
@@ -130,7 +132,7 @@ def _headers(error: GatewayError, status: int) -> Headers:
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if status == 405:
-        headers.append((b"allow", str(error.message.args["allowed"]).encode()))
+        headers.append((b"allow", str(error.message.args.get("allowed", "")).encode()))
     if status == 413:
         headers.append((b"connection", b"close"))
     if status == 426:

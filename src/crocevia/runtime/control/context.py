@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,8 +15,13 @@ from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
 from .api_keys import ApiKeys
+from .images_work import ImageWork
 from .jwks import Signer
 from .throttle import Throttle
+
+if TYPE_CHECKING:
+    from crocevia.documents.fetch import Fetcher
+    from crocevia.runtime.painting import Painting
 
 MOST: int = 1000
 """Objects of one kind that one user may have: lists of them need no pages."""
@@ -30,16 +36,40 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     keys: ApiKeys
     signer: Signer
     throttle: Throttle
+    images: ImageWork
     workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
 
 
-def open_control(database: Database, home: Home, catalogue: CatalogueHolder) -> Control:
-    """The control plane of a home. A change that another process makes is looked at with the next catalogue."""
+def open_control(
+    database: Database,
+    home: Home,
+    catalogue: CatalogueHolder,
+    *,
+    painting: Painting | None = None,
+    fetcher: Fetcher | None = None,
+) -> Control:
+    """The control plane of a home. A change that another process makes is looked at with the next catalogue.
+
+    painting: makes pictures; None: nobody does here. fetcher: for addresses that callers give.
+    """
     signer = Signer(home)
     keys = ApiKeys(database, home, signer)
     catalogue.subscribe(lambda before, after: keys.look_again())
-    return Control(database=database, home=home, catalogue=catalogue, keys=keys, signer=signer, throttle=Throttle())
+    from crocevia.documents.fetch import Fetcher  # half a second that commands other than `serve` do not have to wait
+
+    images = ImageWork(fetcher or Fetcher(concurrency=8), painting)
+    control = Control(
+        database=database,
+        home=home,
+        catalogue=catalogue,
+        keys=keys,
+        signer=signer,
+        throttle=Throttle(),
+        images=images,
+    )
+    images.bind(control)
+    return control
 
 
 def missing(kind: str) -> GatewayError:

@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import ModelSpec
+from crocevia.runtime.catalogue import Catalogue, paints
 from crocevia.storage import declared, team_rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.team_rows import Team
@@ -35,15 +36,17 @@ async def choice(control: Control, user_id: str) -> Choice:
         return declared.born(tx, ModelSpec), team_rows.listed(tx, user_id, MOST)
 
     born, teams = await control.database.read(work)
-    known = control.catalogue.current.models
-    offered = [(spec, born.get(name, now)) for name, spec in known.items() if _stays(spec, now)]
+    catalogue = control.catalogue.current
+    known = catalogue.models
+    offered = [(spec, born.get(name, now)) for name, spec in known.items() if _talks(catalogue, spec, now)]
     return Choice(models=offered, teams=teams, default=default_model(control))
 
 
 def is_offered(control: Control, name: str) -> bool:
     """Whether an agent may choose this model now: it is declared, and its sunset has not come."""
-    spec = control.catalogue.current.models.get(name)
-    return spec is not None and _stays(spec, control.clock())
+    catalogue = control.catalogue.current
+    spec = catalogue.models.get(name)
+    return spec is not None and _talks(catalogue, spec, control.clock())
 
 
 def default_model(control: Control) -> str | None:
@@ -53,12 +56,19 @@ def default_model(control: Control) -> str | None:
     names = sorted(catalogue.models, key=lambda name: (catalogue.models[name].deprecated, name))
     if project is not None:
         names.insert(0, project.model)
-    return next((name for name in names if name in catalogue.models and _stays(catalogue.models[name], now)), None)
+    known = catalogue.models
+    return next((name for name in names if name in known and _talks(catalogue, known[name], now)), None)
 
 
 def sunset(spec: ModelSpec) -> float | None:
     """Unix seconds of the moment from which agents cannot choose the model."""
     return None if spec.sunset_at is None else moment_of(spec.sunset_at)
+
+
+def _talks(catalogue: Catalogue, spec: ModelSpec, now: float) -> bool:
+    engine = catalogue.engines.get(spec.engine)
+    embeds = engine is not None and engine.kind == "openai-embeddings"
+    return not embeds and not paints(catalogue, spec) and _stays(spec, now)
 
 
 def _stays(spec: ModelSpec, now: float) -> bool:

@@ -1,7 +1,22 @@
 """Thin handlers, one module per resource: each with its rows of the door's table."""
 
 from ..operation import Operation
-from . import agents, api_keys, attachments, chats, completions, files, models, service, teams, tools, wiki, workspaces
+from . import (
+    agents,
+    api_keys,
+    attachments,
+    chats,
+    completions,
+    files,
+    images,
+    models,
+    service,
+    teams,
+    tools,
+    webhooks,
+    wiki,
+    workspaces,
+)
 
 TABLE: tuple[Operation, ...] = (
     *service.OPERATIONS,
@@ -11,6 +26,8 @@ TABLE: tuple[Operation, ...] = (
     *completions.OPERATIONS,
     *files.OPERATIONS,
     *attachments.OPERATIONS,
+    *images.OPERATIONS,
+    *webhooks.OPERATIONS,
     *agents.OPERATIONS,
     *teams.OPERATIONS,
     *models.OPERATIONS,

@@ -1,0 +1,123 @@
+"""Pictures: uploads, generations, the models that make them, and signed addresses."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import msgspec
+
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.blobs import Blobs
+from crocevia.runtime.control import images
+
+from ..delivery import attachment, deliver
+from ..form import UPLOAD_SECONDS, FileForm
+from ..operation import Answer, Operation, Request, Stream, data
+from ..origin import origin
+from ..query import read_query
+from ..wire import images as wire
+
+_BODY = 32 * 1024 * 1024
+
+
+def webhook_data(secret: bytes, generation: images.Generation) -> dict[str, Any]:
+    """What a webhook says of a generation."""
+    told: dict[str, Any] = msgspec.to_builtins(wire.status(generation, secret, generation.origin))
+    return told
+
+
+async def create(request: Request) -> Answer:
+    order = wire.order(request.body)
+    made = await images.create(request.control, request.user_id, order, origin(request))
+    return data(wire.accepted(made), 202)
+
+
+async def get(request: Request) -> Answer:
+    found = await images.get(request.control, request.user_id, request.params["record"])
+    return data(wire.status(found, request.control.catalogue.current.secret, origin(request)))
+
+
+async def upload(request: Request) -> Answer:
+    form = FileForm(request, images.MAX_UPLOAD)
+    try:
+        async with asyncio.timeout(UPLOAD_SECONDS):
+            received = await Blobs(request.control.home.files).receive(form.pieces())
+    except TimeoutError:
+        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
+    except GatewayError as error:
+        if error.code is not Code.TOO_LARGE:
+            raise
+        raise GatewayError(Code.INVALID_REQUEST, error.message, param="file") from None
+    return data(wire.upload(await images.upload(request.control, request.user_id, form.name, received)), 201)
+
+
+async def models(request: Request) -> Answer:
+    return data([wire.entry(spec, settings) for spec, settings in images.models(request.control)])
+
+
+async def artifact(request: Request) -> Stream:
+    query = read_query(request, wire.ArtifactQuery)
+    kept, file = await images.artifact(
+        request.control, query.generation, query.artifact, query.expires, query.signature
+    )
+    ending = kept.mime_type.partition("/")[2].partition("+")[0]
+    headers = (
+        *attachment(f"{kept.artifact_id}.{ending}", kept.mime_type, kept.size),
+        (b"content-security-policy", b"default-src 'none'; style-src 'unsafe-inline'; sandbox"),
+    )
+    return deliver(file, headers, kept.size)
+
+
+OPERATIONS = (
+    Operation(
+        "createImageGeneration",
+        "POST",
+        "/images/generations",
+        create,
+        "Order a picture. It is made afterwards; the webhook tells, and the status address shows, when it is there.",
+        body=wire.ImageGenerationRequest,
+        result=wire.ImageGenerationAccepted,
+        status=202,
+        per_minute=30,
+        max_body=_BODY,
+    ),
+    Operation(
+        "getImageGeneration",
+        "GET",
+        "/images/generations/{record}",
+        get,
+        "How far a picture is; its files have signed addresses. It is forgotten two hours after it was ordered.",
+        result=wire.ImageGenerationStatus,
+    ),
+    Operation(
+        "uploadImage",
+        "POST",
+        "/images/uploads",
+        upload,
+        "Keep a picture (png, jpeg, webp, gif; at most 10,240 KB) for one generation, for two hours.",
+        result=wire.ImageUpload,
+        status=201,
+        per_minute=20,
+        upload=True,
+    ),
+    Operation(
+        "listImageModels",
+        "GET",
+        "/images/models",
+        models,
+        "The models that make pictures, and what they can be told.",
+        result=list[wire.ModelCatalogEntry],
+    ),
+    Operation(
+        "downloadArtifact",
+        "GET",
+        "/artifacts/download",
+        artifact,
+        "A picture, by its signed address.",
+        public=True,
+        query=wire.ArtifactQuery,
+        produces="application/octet-stream",
+        refuses=(403, 404),
+    ),
+)

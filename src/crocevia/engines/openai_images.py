@@ -1,0 +1,185 @@
+"""OpenAI's images API, and every server that speaks like it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import secrets
+from collections.abc import AsyncGenerator
+from typing import Any, Final
+
+import msgspec
+
+from crocevia.core.calls import Abilities, ModelRequest
+from crocevia.core.catalogue import EngineSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.events import ModelEvent
+from crocevia.core.images import ImageSetting, ImageWish, Painted, Picture
+from crocevia.core.usage import Usage
+
+from . import upstream_errors
+from .http import HttpClient
+from .openai_chat import BASE_URL, bearer
+from .registry import EngineContext
+from .retry import retry_after
+
+_PROBE_SECONDS: Final = 10.0
+_SIZES: Final = {"1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536", "as_input_image": "auto"}
+_FORMATS: Final = ("png", "jpeg", "webp")
+_SETTINGS: Final = (
+    ImageSetting(key="background", choices=("auto", "transparent", "opaque"), default="auto"),
+    ImageSetting(key="moderation", choices=("auto", "low"), default="auto"),
+    ImageSetting(key="input_fidelity", choices=("low", "high"), default="low"),
+)
+
+
+class _Image(msgspec.Struct):
+    b64_json: str
+
+
+class _Usage(msgspec.Struct):
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class _Answer(msgspec.Struct):
+    data: list[_Image]
+    usage: _Usage | None = None
+    output_format: str | None = None
+
+
+def build(spec: EngineSpec, context: EngineContext) -> ImagesEngine:
+    return ImagesEngine(spec.name, spec.base_url or BASE_URL, context.api_key, context.http)
+
+
+class ImagesEngine:
+    """`base_url` is given with `/v1`. It paints and holds no conversations."""
+
+    dialect = "plain"
+
+    def __init__(self, name: str, base_url: str, api_key: str | None, http: HttpClient) -> None:
+        self.name = name
+        self._base = base_url.rstrip("/")
+        self._headers = bearer(api_key)
+        self._http = http
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities()
+
+    def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
+        return _no_call(self.name)
+
+    def settings(self, model: str) -> tuple[ImageSetting, ...]:
+        return _SETTINGS
+
+    def check_wish(self, wish: ImageWish) -> None:
+        """Raises GatewayError(UNSUPPORTED)."""
+        choices = {setting.key: setting.choices for setting in _SETTINGS}
+        wrong = {
+            "objects_image": wish.objects,
+            "format": wish.format is not None and wish.format not in _FORMATS,
+            "aspect_ratio": wish.aspect_ratio is not None and wish.aspect_ratio not in _SIZES,
+            "resolution": wish.resolution not in (None, "1k"),
+            **{
+                f"model_settings.{key}": value not in choices[key]
+                for key, value in wish.settings.items()
+                if key in choices
+            },
+        }
+        for param, holds in wrong.items():
+            if holds:
+                raise GatewayError(Code.UNSUPPORTED, say("image_wish_unsupported", engine=self.name), param=param)
+
+    async def paint(
+        self, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
+    ) -> Painted:
+        fields = _fields(wish, with_inputs=bool(inputs))
+        if inputs:
+            boundary = secrets.token_hex(16)
+            headers = self._headers | {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+            body = _form(boundary, fields, inputs, mask)
+            answer = await self._post("images/edits", headers, body, deadline)
+        else:
+            answer = await self._post("images/generations", self._headers, msgspec.json.encode(fields), deadline)
+        known = {setting.key for setting in _SETTINGS}
+        return _painted(answer, wish, tuple(sorted(key for key in wish.settings if key not in known)))
+
+    async def probe(self) -> None:
+        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
+        response = await self._http.open("GET", f"{self._base}/models", self._headers, deadline=deadline)
+        try:
+            if response.status not in (200, 404, 405):
+                raise upstream_errors.from_status(response.status, await response.read(1 << 16), None)
+        finally:
+            response.close()
+
+    async def close(self) -> None:
+        """The connections belong to the client that was passed in."""
+
+    async def _post(self, path: str, headers: dict[str, str], body: bytes, deadline: float) -> bytes:
+        response = await self._http.open("POST", f"{self._base}/{path}", headers, body, deadline=deadline)
+        try:
+            answer = await response.read()
+            if response.status != 200:
+                wait = retry_after(response.header("Retry-After"))
+                raise upstream_errors.from_status(response.status, answer, wait)
+        except BaseException:
+            response.close()
+            raise
+        response.finish()
+        return answer
+
+
+async def _no_call(name: str) -> AsyncGenerator[list[ModelEvent], None]:
+    if name:
+        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=name))
+    yield []
+
+
+def _fields(wish: ImageWish, *, with_inputs: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"model": wish.model, "prompt": wish.prompt, "n": 1}
+    if wish.dimensions is not None:
+        fields["size"] = "{}x{}".format(*wish.dimensions)
+    elif wish.aspect_ratio is not None:
+        fields["size"] = _SIZES[wish.aspect_ratio]
+    if wish.format is not None:
+        fields["output_format"] = wish.format
+    if wish.quality is not None:
+        fields["quality"] = ("low", "medium", "high")[min(2, (wish.quality - 1) * 3 // 100)]
+    if wish.model.startswith("dall-e"):
+        fields["response_format"] = "b64_json"  # its default is an address
+    for setting in _SETTINGS:
+        if setting.key in wish.settings and (with_inputs or setting.key != "input_fidelity"):
+            fields[setting.key] = wish.settings[setting.key]
+    return fields
+
+
+def _form(boundary: str, fields: dict[str, Any], inputs: tuple[Picture, ...], mask: Picture | None) -> bytes:
+    out = bytearray()
+    for name, value in fields.items():
+        out += f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n{value}\r\n'.encode()
+    files = [("image[]", picture) for picture in inputs] + ([("mask", mask)] if mask is not None else [])
+    for index, (name, picture) in enumerate(files):
+        ending = picture.media_type.rpartition("/")[2]
+        out += (
+            f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"; filename="{index}.{ending}"\r\n'
+            f"Content-Type: {picture.media_type}\r\n\r\n"
+        ).encode()
+        out += picture.data + b"\r\n"
+    out += f"--{boundary}--\r\n".encode()
+    return bytes(out)
+
+
+def _painted(body: bytes, wish: ImageWish, ignored: tuple[str, ...]) -> Painted:
+    try:
+        answer = msgspec.json.decode(body, type=_Answer)
+        data = [base64.b64decode(image.b64_json, validate=True) for image in answer.data]
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, binascii.Error):
+        raise upstream_errors.malformed() from None
+    if not data:
+        raise upstream_errors.malformed()
+    label = f"image/{answer.output_format or wish.format or 'png'}"
+    used = answer.usage
+    usage = None if used is None else Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+    return Painted(images=tuple(Picture(label, one) for one in data), usage=usage, ignored=ignored)
