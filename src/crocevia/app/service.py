@@ -13,12 +13,14 @@ from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
+from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
 from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.gateway import CallLimits, Gateway
+from crocevia.runtime.painting import Painting
 from crocevia.runtime.prefix import CAPACITY, Fingerprints
 from crocevia.runtime.records import CallRecords
 from crocevia.runtime.reserve import BlockWatch
@@ -102,7 +104,9 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
-        control = open_control(database, home, catalogue)
+        control = open_control(database, home, catalogue, painting=Painting(gateway, catalogue, engines.get, queue))
+        stack.push_async_callback(control.images.close)
+        await control.images.start(lambda made: webhook_data(catalogue.current.secret, made))
         turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
         atp = AtpDoor(control, (*ATP_TABLE, *operations(turns, control.clock)))
         capabilities = CapabilitiesEndpoint(gateway, max_body=settings.server.max_body_bytes)
