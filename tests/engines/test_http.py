@@ -13,7 +13,7 @@ import trustme
 from crocevia.core.errors import Code, GatewayError
 from crocevia.engines.http import HttpClient, HttpResponse, Timeouts
 from tests.aio import run
-from tests.fakes.provider import CUT, RESET, Play, Provider, answer, play, silence
+from tests.fakes.provider import CUT, RESET, Play, Provider, Step, answer, play, silence
 
 
 async def send(http: HttpClient, url: str, body: bytes = b"{}", seconds: float = 5) -> HttpResponse:
@@ -300,7 +300,7 @@ def test_a_large_request_that_nobody_reads_is_given_up_at_once() -> None:
     run(work())
 
 
-def raw(*pieces: bytes) -> Play:
+def raw(*pieces: Step) -> Play:
     """An answer written as it stands, status line and all."""
     return Play(pieces, chunked=False, head=False)
 
@@ -318,8 +318,59 @@ def test_a_body_without_a_length_ends_where_the_connection_does() -> None:
         assert await (await send(http, provider.url)).read() == b"onetwo"
 
 
+def test_a_body_without_a_length_that_stalls_is_a_timeout_and_not_complete() -> None:
+    @with_provider(raw(b"HTTP/1.1 200 OK\r\n\r\none", asyncio.Event()), timeouts=Timeouts(idle=0.05))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert await response.chunk() == b"one"
+        with pytest.raises(GatewayError) as failure:
+            await response.chunk()
+        assert failure.value.code is Code.UPSTREAM_TIMEOUT
+
+
+@pytest.mark.parametrize("status", [204, 304, 400, 429, 500])
+def test_a_connection_serves_again_after_any_status_that_was_read_to_its_end(status: int) -> None:
+    empty = raw(b"HTTP/1.1 %d X\r\n\r\n" % status) if status in (204, 304) else answer(status, b"{}")
+
+    @with_provider(empty, answer(200, b"ok"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        response = await send(http, provider.url)
+        assert response.status == status
+        await response.read()
+        assert await (await send(http, provider.url)).read() == b"ok"
+        assert provider.open == 1
+
+
+def test_a_provider_that_hangs_up_on_every_connection_is_remembered_by_none() -> None:
+    class Rude(asyncio.Protocol):
+        def connection_made(self, transport: asyncio.BaseTransport) -> None:
+            cast("asyncio.Transport", transport).abort()
+
+    async def work() -> None:
+        server = await asyncio.get_running_loop().create_server(Rude, "127.0.0.1", 0)
+        http = HttpClient()
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        for _ in range(50):
+            with pytest.raises(GatewayError) as failure:
+                await send(http, url)
+            assert failure.value.code is Code.UPSTREAM_FAILED
+        await asyncio.sleep(0)
+        assert not http._all
+        await http.close()
+        server.close()
+        await server.wait_closed()
+
+    run(work())
+
+
 @pytest.mark.parametrize(
-    "bytes_", [b"SMTP ready\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000, b"HTTP/9.9 abc\r\n\r\n"]
+    "bytes_",
+    [
+        b"HTTP/1.1 101 Go\r\nConnection: Upgrade\r\nUpgrade: h2c\r\n\r\nPRI",
+        b"SMTP ready\r\n",
+        b"HTTP/1.1 200 OK\r\nX: " + b"a" * 300_000,
+        b"HTTP/9.9 abc\r\n\r\n",
+    ],
 )
 def test_what_is_not_http_is_one_failure(bytes_: bytes) -> None:
     @with_provider(Play((bytes_, asyncio.Event()), chunked=False, head=False))

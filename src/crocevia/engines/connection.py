@@ -112,6 +112,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """End it now, without waiting for what is unsent. Idempotent."""
+        self._broken = True  # an end of our own making completes no answer
         if self._transport is not None:
             self._transport.abort()
 
@@ -129,7 +130,7 @@ class Connection(asyncio.Protocol):
             self._head_size += len(data)
         try:
             self._parser.feed_data(data)
-        except httptools.HttpParserError:
+        except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # nobody asked for another protocol
             self._fail()
         if self._broken or (not self._headed and self._head_size > MAX_HEAD):
             self._fail()
@@ -208,7 +209,6 @@ class Connection(asyncio.Protocol):
             self._waiter.set_result(None)
 
     def _fail(self) -> None:
-        self._broken = True
         self.abort()
 
     def _resume(self) -> None:

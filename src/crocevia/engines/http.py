@@ -112,7 +112,8 @@ class HttpClient:
             raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted")) from None
         except OSError:
             raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True) from None
-        self._all.add(connection)
+        if connection.open:  # it may have ended already, and then it has been taken leave of
+            self._all.add(connection)
         return connection
 
     def _gone(self, connection: Connection) -> None:
