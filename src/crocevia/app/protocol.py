@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 STALL_SECONDS = 120.0
+_H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r|$)", re.IGNORECASE)
 
 
 class Joined:
@@ -59,6 +61,14 @@ class Protocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
+
+    def data_received(self, data: bytes) -> None:
+        # Java's client offers HTTP/2 with every request. An offer may be ignored (RFC 9110, 7.8), but the parser
+        # takes it for accepted and drops the body.
+        if b"h2c" in data and (self.cycle is None or self.cycle.response_complete):
+            head, gap, body = data.partition(b"\r\n\r\n")
+            data = _H2C.sub(b"", head) + gap + body
+        super().data_received(data)
 
     def pause_writing(self) -> None:
         super().pause_writing()

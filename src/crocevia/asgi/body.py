@@ -18,14 +18,15 @@ class ClientGone(Exception):
     """The caller hung up before the body was complete."""
 
 
-async def read_body(receive: Receive, limit: int, declared: int | None) -> bytes:
-    """The whole body. declared: its Content-Length, if any.
+async def read_body(receive: Receive, limit: int, declared: int | None, *, asks: bool = False) -> bytes:
+    """The whole body. declared: its Content-Length, if any. asks: the caller sends none before it is told to.
 
     Raises GatewayError(TOO_LARGE) above `limit` bytes, after having read on for a while: a caller that is still
     writing would see a reset instead of the answer. Raises ClientGone.
     """
     if declared is not None and declared > limit:
-        await _discard(receive, 0)
+        if not asks:
+            await _discard(receive, 0)
         raise _too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):

@@ -49,7 +49,7 @@ class AgentEndpoint:
 
     async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Call:
         head = read_head(scope, "POST")
-        body = await read_body(receive, self._max_body, head.length)
+        body = await read_body(receive, self._max_body, head.length, asks=head.asks)
         request, size = decode.read(body), len(body)
         del body  # as large as a file that is read meanwhile
         project = standing.project = self._gateway.authenticate(head.project or request.project or "", head.key)

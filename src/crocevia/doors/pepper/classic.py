@@ -57,7 +57,7 @@ class ClassicEndpoint:
 
     async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Exchange:
         head = read_head(scope, "POST", "DELETE")
-        body = await read_body(receive, self._max_body, head.length)
+        body = await read_body(receive, self._max_body, head.length, asks=head.asks)
         request = json.decode(body, Richiesta)
         project = standing.project = self._gateway.authenticate(request.progetto or head.project, head.key)
         wants = decode.wants(project)

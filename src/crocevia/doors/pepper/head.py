@@ -11,18 +11,22 @@ from . import wire
 
 
 class Head(NamedTuple):
-    """key: never empty. project: as the header names it, or empty. length: the declared size of the body."""
+    """key: never empty. project: as the header names it, or empty. length: the declared size of the body.
+
+    asks: the caller waits to be told before it sends one (`Expect: 100-continue`).
+    """
 
     key: bytes
     project: str
     length: int | None
+    asks: bool = False
 
 
 def read_head(scope: Scope, *methods: str) -> Head:
     """Raises GatewayError: METHOD_NOT_ALLOWED unless the method is one of `methods`, UNAUTHENTICATED without a key."""
     if scope["method"] not in methods:
         raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=", ".join(methods)))
-    key = project = length = b""
+    key = project = length = expect = b""
     for name, value in scope["headers"]:
         if name == wire.KEY_HEADER:
             key = value
@@ -30,9 +34,12 @@ def read_head(scope: Scope, *methods: str) -> Head:
             project = value
         elif name == b"content-length":
             length = value
+        elif name == b"expect":
+            expect = value
     if not key.strip():
         raise GatewayError(Code.UNAUTHENTICATED)
-    return Head(key.strip(), _text(project), int(length) if length.isdigit() else None)
+    asks = expect.lower() == b"100-continue"
+    return Head(key.strip(), _text(project), int(length) if length.isdigit() else None, asks)
 
 
 def _text(value: bytes) -> str:

@@ -27,7 +27,7 @@ class VerifyEndpoint:
         """Who asks must be in order, and the body must be JSON of the right shape; everything else is the answer."""
         try:
             head = read_head(scope, "POST")
-            body = await read_body(receive, self._max_body, head.length)
+            body = await read_body(receive, self._max_body, head.length, asks=head.asks)
             request = decode.read(body)
             project = self._gateway.authenticate(head.project or request.project or "", head.key)
             if project.mode != "agent":
