@@ -50,7 +50,7 @@ class EventStream:
     async def write(self, data: bytes, *, more: bool = True) -> None:
         """Send complete events; waits while the client does not read."""
         if self._pinging is not None:
-            await self._pinging
+            await asyncio.wait((self._pinging,))  # not the task itself: it would be cancelled with us
             self._pinging = None
         if not self.started:
             await self._start()
