@@ -50,4 +50,4 @@ async def read_pdf(
 
 def _seconds(data: bytes) -> float:
     """CPU seconds a PDF deserves: a small one that takes long is a bomb."""
-    return 2.5 + len(data) / (2 * 1024 * 1024)
+    return 1.5 + len(data) / (2 * 1024 * 1024)
