@@ -10,21 +10,32 @@ from typing import Any, ClassVar, Final, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 STALL_SECONDS = 120.0
+_SWITCHED = b"HTTP/1.1 101"
 _H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r|$)", re.IGNORECASE)
 
 
 class Joined:
     """A transport that sends the head of an answer together with what follows it at once: one system call less.
 
-    uvicorn writes them one after the other. A head that nothing follows in this turn of the loop goes alone.
+    uvicorn writes them one after the other. A head that nothing follows in this turn of the loop goes alone. Once the
+    connection has become a WebSocket, everything that is written in one turn of the loop goes together.
     """
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
         self._head = b""
+        self._gathering = False
+        self._frames: list[bytes] = []
 
     def write(self, data: bytes) -> None:
+        if self._gathering:
+            if not self._frames:
+                self._loop.call_soon(self._flush)
+            self._frames.append(data)
+            return
+        if data.startswith(_SWITCHED):
+            self._gathering = True
         if self._head:
             data, self._head = self._head + data, b""
         elif data.startswith(b"HTTP/1."):
@@ -38,9 +49,9 @@ class Joined:
         self._transport.close()
 
     def _flush(self) -> None:
-        if self._head:
-            head, self._head = self._head, b""
-            self._transport.write(head)
+        pieces, self._head, self._frames = [self._head, *self._frames], b"", []
+        if data := b"".join(pieces):
+            self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._transport, name)
