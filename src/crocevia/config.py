@@ -18,6 +18,7 @@ import msgspec
 from crocevia.core.declared import Problem, Refused, join, read, read_value, struct_of, unknown
 from crocevia.core.errors import say
 from crocevia.runtime.control.tables import DECLARED_TABLES
+from crocevia.runtime.mcp import McpServer
 from crocevia.storage.home import Home
 
 Origin: TypeAlias = Literal["default", "file", "env", "flag"]
@@ -192,6 +193,7 @@ class Settings(_Settings, frozen=True, kw_only=True):
     log: Log = Log()
     calls: Calls = Calls()
     turns: Turns = Turns()
+    mcp: dict[str, McpServer] = {}
     search: Search = Search()
     gateway: Gateway = Gateway()
     origins: dict[str, Origin] = {}

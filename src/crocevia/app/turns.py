@@ -14,6 +14,7 @@ from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.turns import Turns, TurnSettings
 from crocevia.runtime.turns.tools import Toolbox, standard_tools
+from crocevia.runtime.turns.tools.mcp_servers import McpServers
 from crocevia.runtime.workspace_files import WorkspaceFiles
 from crocevia.storage.database import Database
 
@@ -30,7 +31,7 @@ async def open_turns(
         gateway,
         SqliteLog(database, hub),
         hub,
-        Toolbox(standard_tools(files)),
+        Toolbox(standard_tools(files), {"mcp": McpServers(settings.mcp)}),
         files,
         settings=TurnSettings(on_restart=settings.turns.on_restart, limits=_limits(settings.turns)),
         failed=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),

@@ -55,9 +55,18 @@ class _Rows(msgspec.Struct, frozen=True):
 
 
 async def cast_of(
-    control: Control, toolbox: Toolbox, chat: Chat, limits: Limits, *, title: bool, memory: str = ""
+    control: Control,
+    toolbox: Toolbox,
+    chat: Chat,
+    limits: Limits,
+    *,
+    title: bool,
+    memory: str = "",
+    without: bool = False,
 ) -> Cast:
     """The team of a chat as it is declared now. memory: what is remembered from earlier chats.
+
+    without: go on without the tools of servers that cannot be reached.
 
     Raises GatewayError: CONFLICT (`team_unavailable`) when the team is gone, UNAVAILABLE when its model or one of its
     tool servers is.
@@ -69,7 +78,7 @@ async def cast_of(
     if specs[leader.name] is None:
         raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model_of(control, leader)))
     free = {name for name, engine in catalogue.engines.items() if engine.kind in _FREE}
-    built: dict[str, dict[str, BuiltIn]] = {agent.name: await _built(toolbox, agent) for agent in rows.agents}
+    built: dict[str, dict[str, BuiltIn]] = {agent.name: await _built(toolbox, agent, without) for agent in rows.agents}
     everything = {name: item for tools in built.values() for name, item in tools.items()}
     clients = {agent.name: _clients(agent, rows.tools, everything) for agent in rows.agents}
     plan = Plan(
@@ -122,8 +131,8 @@ def _names(tools: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(tool.get("name", "")) for tool in tools))
 
 
-async def _built(toolbox: Toolbox, agent: Agent) -> dict[str, BuiltIn]:
-    found = await toolbox.find(_names(agent.tools_enabled))
+async def _built(toolbox: Toolbox, agent: Agent, without: bool) -> dict[str, BuiltIn]:
+    found = await toolbox.find(_names(agent.tools_enabled), without=without)
     return {name: item for name, item in found.items() if item.right is None or getattr(agent, item.right)}
 
 

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from crocevia.core.errors import GatewayError
 from crocevia.core.messages import Tool
 from crocevia.core.turn.plan import ToolKind
 
@@ -62,22 +63,29 @@ class Toolbox:
         self._standard = {item.tool.name: item for item in standard}
         self._sources = sources or {}
 
-    async def find(self, names: Iterable[str]) -> dict[str, BuiltIn]:
+    async def find(self, names: Iterable[str], *, without: bool = False) -> dict[str, BuiltIn]:
         """The tools of these names, by the name that the model calls them by. Unknown ones are left out.
 
-        Raises GatewayError(UNAVAILABLE) while a server that is named cannot be reached.
+        without: servers that cannot be reached are left out too; else they raise GatewayError(UNAVAILABLE).
         """
         found: dict[str, BuiltIn] = {}
         for name in names:
             prefix, mark, rest = name.partition(":")
-            if not mark:
-                if name in self._standard:
-                    found[name] = self._standard[name]
-            elif prefix in self._sources:
-                server, _, single = rest.partition("/")
-                offered = await self._sources[prefix].tools(server)
-                found |= {key: item for key, item in offered.items() if not single or key.endswith(f"_{single}")}
+            if not mark and name in self._standard:
+                found[name] = self._standard[name]
+            elif mark and prefix in self._sources:
+                found |= await self._of_server(self._sources[prefix], rest, without)
         return found
+
+    async def _of_server(self, source: Source, name: str, without: bool) -> dict[str, BuiltIn]:
+        server, _, single = name.partition("/")
+        try:
+            offered = await source.tools(server)
+        except GatewayError:
+            if without:
+                return {}
+            raise
+        return {key: item for key, item in offered.items() if not single or key.endswith(f"_{single}")}
 
     async def close(self) -> None:
         for source in self._sources.values():
