@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import structlog
 
 from crocevia.app.service import Service, open_service
 from crocevia.app.site import dispatch
 from crocevia.config import Server, Settings
+from crocevia.core.ids import new_id
 from crocevia.runtime.control.apply import apply
 from crocevia.runtime.control.declarations import parse
 from crocevia.runtime.control.init import Initialised, init
+from crocevia.storage import agents, attachments, chats, teams, user_tools
+from crocevia.storage.database import Transaction
 from crocevia.storage.home import Home
 
 PASSWORD = "una frase lunga"
@@ -57,6 +61,14 @@ instructions = "Riassumi."
 [[agents]]
 name = "helper"
 system_prompt = "Aiuta."
+[[agents]]
+name = "guard"
+mode = "primary"
+tools = ["write"]
+permissions = { write = "ask" }
+[[teams]]
+name = "guarded"
+orchestrator = "guard"
 """
 
 
@@ -100,6 +112,24 @@ class Place:
         assert page.status_code == 200
         return fields(page.text)
 
+    async def chat(self, message: str, *, attached: str | None = None) -> str:
+        """A chat of the operator in which the guarded team was told this; it has asked for something, or is done.
+
+        The scripted model calls the tool that the message names: `write` wants an approval, `camera` is the app's.
+        """
+        made, database = self.initialised, self.service.database
+        chat_id = await database.write(lambda tx: _chat(tx, made.user_id, made.workspace_id, attached))
+        await self.service.turns.send(made.user_id, chat_id, message)
+        await self.until(chat_id, "running", wanted=False)
+        return chat_id
+
+    async def until(self, chat_id: str, state: str, *, wanted: bool = True) -> dict[str, Any]:
+        """The twin of the chat's page, as soon as its state is (not) this. The test's own deadline bounds it."""
+        while True:
+            twin: dict[str, Any] = (await self.get(f"/panel/chats/one.json?id={chat_id}")).json()
+            if (twin["chat"]["state"] == state) is wanted:
+                return twin
+
     async def audited(self) -> list[tuple[str, str, str]]:
         twin = (await self.get("/panel/audit.json")).json()
         return [(entry["action"], entry["kind"], entry["name"]) for entry in twin["entries"]]
@@ -121,6 +151,25 @@ async def site(settings: Settings | None = None, address: str = "127.0.0.1") -> 
             transport = httpx.ASGITransport(app=app, client=(address, 4000))
             async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:
                 yield Place(client, service, initialised, lines)
+
+
+def _chat(tx: Transaction, user_id: str, workspace_id: str, attached: str | None) -> str:
+    if user_tools.find(tx, user_id, "camera") is None:
+        user_tools.add(tx, user_id, "camera", None, {"type": "object"}, 600, 1.0)
+        guard = agents.find(tx, user_id, agents.find_named(tx, user_id, "guard") or "")
+        assert guard is not None
+        agents.save(tx, msgspec.structs.replace(guard, external_tools_enabled=[{"name": "camera"}]))
+    team_id = teams.find_team(tx, user_id, "guarded")
+    assert team_id is not None
+    chat_id = chats.add(tx, user_id, workspace_id, team_id, 1.0).id
+    if attached is not None:
+        file = attachments.Attachment(
+            id=new_id("att"), workspace_id=workspace_id, chat_id=chat_id, user_id=user_id, name=attached,
+            mime_type="text/plain", size=5, sha256="", idempotency_key="k", revision=1,
+            created_at=1.0, expires_at=9e9,
+        )  # fmt: skip
+        attachments.add(tx, file)
+    return chat_id
 
 
 def _drop() -> Any:

@@ -14,6 +14,7 @@ import pytest
 from crocevia.config import Auth, Gateway, Settings
 from crocevia.panel.pages import PAGES
 from crocevia.storage.records import OpenedCall, SettledCall, open_call, settle_call
+from crocevia.storage.spending import add_alert
 from tests.aio import run
 
 from .site import HOSTILE, Place, links, site
@@ -22,13 +23,14 @@ QUERIES = {
     "/panel/calls/one": "?id=call_1",
     "/panel/projects/edit": "?name=casa",
     "/panel/models/edit": "?name=Pepper%207",
+    "/panel/chats/one": "?id=CHAT",
     "/panel/engines/edit": "?name=claude",
     "/panel/recipes/edit": "?name=riassunto",
     "/panel/agents/edit": "?name=main",
     "/panel/teams/edit": "?name=main",
 }
 READABLE = [page.path for page in PAGES if page.get is not None]
-INSIDE = [page.path for page in PAGES if page.get is not None and not page.open]
+INSIDE = [page.path for page in PAGES if page.get is not None and not page.open and page.twin]
 
 
 async def _call(place: Place, **more: Any) -> None:
@@ -81,8 +83,9 @@ def test_every_page_is_there_in_both_languages_with_its_twin(language: str) -> N
         async with site() as place:
             await place.enter()
             await _call(place, project="casa", model="Pepper mini", engine="embedded", encode="agente")
+            chat_id = await place.chat("call write")
             for path in INSIDE:
-                query = QUERIES.get(path, "")
+                query = QUERIES.get(path, "").replace("CHAT", chat_id)
                 page = await place.get(path + query, **{"accept-language": f"{language};q=0.9, de"})
                 document = parsed(page.text)
                 assert page.status_code == 200, path
@@ -105,6 +108,10 @@ def test_no_link_of_any_page_is_dead() -> None:
         async with site() as place:
             await place.enter()
             await _call(place, project="casa", model="Pepper 7", engine="claude", session_id="s/1?&")
+            files = place.service.home.files / place.initialised.workspace_id / "a ?&"
+            files.mkdir(parents=True)
+            (files / "#note.txt").write_text("ciao")
+            await place.chat("call write")
             seen, waiting = {"/panel"}, deque(["/panel", "/panel/calls/one?id=call_1"])
             while waiting:
                 path = waiting.popleft()
@@ -138,11 +145,14 @@ def test_hostile_text_in_every_field_stays_text() -> None:
             assert key.status_code == 200
             texts = {"encode": HOSTILE, "project": HOSTILE, "model": HOSTILE, "engine": HOSTILE, "session_id": HOSTILE}
             await _call(place, **texts, agent=HOSTILE, user_id=HOSTILE)
+            chat_id = await place.chat(f"call write {HOSTILE}", attached=name)
+            alert = {"project": HOSTILE, "day": HOSTILE, "event": "evt_1", "body": json.dumps(HOSTILE), "now": 1.0}
+            await place.service.database.write(lambda tx: add_alert(tx, **alert))
             edits = [f"/panel/{table}/edit?name={quote(name, safe='')}" for table in ("engines", "models", "recipes")]
             edits += [f"/panel/{table}/edit?name={quote(name, safe='')}" for table in ("agents", "teams")]
             filters = f"/panel/calls?project={quote(HOSTILE)}&session={quote(HOSTILE)}&outcome={quote(HOSTILE)}"
             for path in (*INSIDE, *edits, filters, f"/panel?project={quote(HOSTILE)}&period=month"):
-                page = await place.get(path + QUERIES.get(path, ""))
+                page = await place.get(path + QUERIES.get(path, "").replace("CHAT", chat_id))
                 assert page.status_code == 200, path
                 assert "<script>alert" not in page.text and "49" not in re.findall(r"\{\{7\*7\}\}|>49<", page.text), (
                     path
@@ -164,7 +174,7 @@ def test_no_page_twin_or_log_line_holds_a_secret() -> None:
             secrets = [made.operator_token, made.api_key, made.project_key, "sk-ant-never-shown"]
             secrets += ["a-gateway-token-that-is-secret", place.client.cookies["crocevia_session"]]
             for path in INSIDE:
-                query = QUERIES.get(path, "")
+                query = QUERIES.get(path, "")  # the chat of nobody: a failure must not tell either
                 for address in (path, "/panel/overview.json" if path == "/panel" else f"{path}.json"):
                     text = (await place.get(address + query)).text
                     assert not [secret for secret in secrets if secret in text], address
@@ -183,6 +193,10 @@ def test_no_page_twin_or_log_line_holds_a_secret() -> None:
         "/panel/projects/edit.json?name=",
         "/panel/static/../app.py",
         "/panel/static/app.py",
+        "/panel/chats/one?id=nothing",
+        "/panel/files/download?workspace=nothing&path=/a",
+        "/panel/files/attachment?id=nothing",
+        "/panel/files?path=/nowhere",
     ],
 )
 def test_what_is_not_there_is_a_404(path: str) -> None:
@@ -205,6 +219,9 @@ def test_what_is_not_there_is_a_404(path: str) -> None:
         "/panel/projects?done=<script>",
         "/panel/api?project=nobody",
         "/panel/playground?project=nobody",
+        "/panel/chats?before=%00&open=2",
+        "/panel/files?workspace=nobody&path=../../etc/passwd",
+        "/panel/files?path=%00",
     ],
 )
 def test_odd_addresses_still_show_their_page(path: str) -> None:

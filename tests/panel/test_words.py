@@ -17,7 +17,20 @@ PANEL = Path(str(files("crocevia.panel")))
 TEMPLATES = sorted((PANEL / "templates").glob("*.html"))
 SOURCES = [*TEMPLATES, *sorted(PANEL.rglob("*.py"))]
 # Families whose last part comes from a value.
-MADE = ("field.", "help.", "option.", "group.", "outcome.", "ended.", "origin.", "audit.actions.", "audit.kinds.")
+MADE = (
+    "step.",
+    "chats.state.",
+    "webhooks.state.",
+    "field.",
+    "help.",
+    "option.",
+    "group.",
+    "outcome.",
+    "ended.",
+    "origin.",
+    "audit.actions.",
+    "audit.kinds.",
+)
 FAMILIES = (*MADE, "nav.", "notice.", "usage.", "period.", "overlap.", "keys.days_", "keys.", "api.", "overview.by_")
 
 

@@ -22,10 +22,11 @@ from crocevia.storage.database import Database
 
 
 class Money(msgspec.Struct, frozen=True):
-    """start: reads today's past; call it when what an earlier process left open is settled."""
+    """start: reads today's past; call it when what an earlier process left open is settled. redeliver: a webhook."""
 
     spend: Spend
     start: Callable[[], Awaitable[None]]
+    redeliver: Callable[[str], Awaitable[bool]]
 
 
 @asynccontextmanager
@@ -47,7 +48,7 @@ async def open_money(database: Database, catalogue: CatalogueHolder, signer: Sig
 
     spend.on_soft = tell
     try:
-        yield Money(spend, start)
+        yield Money(spend, start, webhooks.redeliver)
     finally:
         await follower.close()
         await webhooks.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Awaitable, Callable, Collection
 from typing import Any, cast
 
 import msgspec
@@ -17,6 +17,7 @@ from crocevia.panel.services import Services
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import EngineSource, Gateway
+from crocevia.runtime.turns import Turns
 
 from .site import Application
 
@@ -25,6 +26,8 @@ def open_panel(
     settings: Settings,
     control: Control,
     gateway: Gateway,
+    turns: Turns,
+    redeliver: Callable[[str], Awaitable[bool]],
     engines: EngineSource,
     paths: Collection[str],
     log: Any,
@@ -37,6 +40,9 @@ def open_panel(
             database=control.database,
             catalogue=control.catalogue,
             gateway=gateway,
+            control=control,
+            turns=turns,
+            redeliver=redeliver,
             engine=engines,
             check_engine=_check,
             settings=settings,

@@ -128,7 +128,9 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         if is_enabled(settings):
             door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get, queue))
             routes |= dict.fromkeys(PATHS, door) | {SOCKETS + PATHS[0]: door}
-        routes["/panel"] = routes["/panel/"] = open_panel(settings, control, gateway, engines.get, routes, log)
+        routes["/panel"] = routes["/panel/"] = open_panel(
+            settings, control, gateway, turns, money.redeliver, engines.get, routes, log
+        )
         yield Service(home, database, catalogue, engines, gateway, turns, routes)
     finally:
         await catalogue.close()

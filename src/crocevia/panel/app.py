@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from starlette.routing import Route
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.texts import render as render_message
+from crocevia.storage.watching import count_requests
 
 from . import auth, words
 from .pages import PAGES
@@ -67,6 +69,8 @@ def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) ->
         ask = _ask(services, state, request)
         try:
             ask = msgspec.structs.replace(ask, session=await auth.find_session(ask))
+            if ask.session is not None and not as_json:
+                ask = msgspec.structs.replace(ask, waiting=await _waiting(services))
             answer = await _answer(ask, each, as_json=as_json)
             return _response(ask, answer, as_json=as_json)
         except Exception as error:
@@ -75,6 +79,12 @@ def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) ->
             return _with_retry(twin(failed) if as_json else page(ask, failed), known)
 
     return endpoint
+
+
+async def _waiting(services: Services) -> int:
+    """How many requests wait for an answer: every page says so in its menu."""
+    now = time.time_ns() // 1_000_000
+    return await services.database.read(lambda tx: count_requests(tx, now))
 
 
 async def _answer(ask: Ask, each: Page, *, as_json: bool) -> Answer:

@@ -48,7 +48,12 @@ class Entry(msgspec.Struct, frozen=True):
 NAVIGATION: Final = (
     (
         "watch",
-        (Entry("overview", "/panel", "overview"), Entry("calls", "/panel/calls", "calls")),
+        (
+            Entry("overview", "/panel", "overview"),
+            Entry("calls", "/panel/calls", "calls"),
+            Entry("chats", "/panel/chats", "chat"),
+            Entry("waiting", "/panel/waiting", "waiting"),
+        ),
     ),
     (
         "shape",
@@ -56,12 +61,11 @@ NAVIGATION: Final = (
             Entry("projects", "/panel/projects", "project"),
             Entry("models", "/panel/models", "model"),
             Entry("agents", "/panel/agents", "agent"),
-            Entry("engines", "/panel/engines", "engine"),
         ),
     ),
     (
         "keep",
-        (Entry("keys", "/panel/keys", "key"), Entry("settings", "/panel/settings", "settings")),
+        (Entry("settings", "/panel/settings", "settings"),),
     ),
     (
         "try",
@@ -69,7 +73,10 @@ NAVIGATION: Final = (
     ),
 )
 NOTICES: Final = frozenset(
-    {"saved", "created", "removed", "revoked", "unchanged", "password", "checking", "signed_out", "preferences"}
+    {
+        *("saved", "created", "removed", "revoked", "unchanged", "password", "checking", "signed_out", "preferences"),
+        *("cancelled", "steered", "approved", "denied", "answered", "redelivered"),
+    }
 )
 
 
@@ -115,6 +122,7 @@ def page(ask: Ask, shown: Shown) -> Response:
         theme=ask.theme,
         here=_here(ask),
         signed_in=ask.session is not None,
+        waiting=ask.waiting,
         version=ask.services.version,
         **helpers(language),
     )

@@ -9,7 +9,9 @@ import msgspec
 
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.apply import CheckEngine
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import EngineSource, Gateway
+from crocevia.runtime.turns import Turns
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
@@ -26,13 +28,17 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     public_url: where callers reach the server, if it was said. trusted_proxies: networks whose forwarding headers
     are believed. paths: what the server answers to. agent_call: the agent call of the pepper door for whoever is
     signed in here: it takes the project from its header and wants no key. keys_changed: to be told
-    after an API key was revoked, so that nobody goes on with it. log: a structlog logger.
+    after an API key was revoked, so that nobody goes on with it. redeliver: attempt the webhook of this id
+    once more now; False if there is none. log: a structlog logger.
     """
 
     home: Home
     database: Database
     catalogue: CatalogueHolder
     gateway: Gateway
+    control: Control
+    turns: Turns
+    redeliver: Callable[[str], Awaitable[bool]]
     engine: EngineSource
     check_engine: CheckEngine
     settings: msgspec.Struct

@@ -31,7 +31,7 @@ class Session(msgspec.Struct, frozen=True):
 
 
 class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A request. query, form: the last value of every name; `many` has all of a form's."""
+    """A request. query, form: the last value of every name; `many` has all of a form's. waiting: open requests."""
 
     services: Services
     state: State
@@ -40,6 +40,7 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
     theme: Theme
     address: str
     session: Session | None = None
+    waiting: int = 0
     query: dict[str, str] = {}
     form: dict[str, str] = {}
     many: dict[str, list[str]] = {}

@@ -22,6 +22,7 @@ from crocevia.policy.prices import usd
 from crocevia.storage.database import Database
 from crocevia.storage.spending import add_alert, attempted, due_alerts
 from crocevia.storage.statements import Row
+from crocevia.storage.watching import alert_again
 
 # Seconds before the next attempt; after the last one the webhook is given up, about a day later.
 BACK_OFF: Final = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800)
@@ -77,6 +78,13 @@ class BudgetWebhooks:
         body = json.encode(_event(project, standing, event, now)).decode()
         self._database.post(lambda tx: add_alert(tx, project.name, standing.day.label, event, body, now))
         self._wake.set()
+
+    async def redeliver(self, event: str) -> bool:
+        """Attempt a webhook once more now, delivered or given up before; False if there is none of this id."""
+        now = self._clock()
+        found = await self._database.write(lambda tx: alert_again(tx, event, now))
+        self._wake.set()
+        return found
 
     def start(self) -> None:
         """Deliver what is due, also from an earlier life, until `close`."""

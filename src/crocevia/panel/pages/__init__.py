@@ -10,8 +10,10 @@ from .agents import PAGES as AGENTS
 from .api import PAGES as API
 from .audit import PAGES as AUDIT
 from .calls import PAGES as CALLS
+from .chats import PAGES as CHATS
 from .engines import PAGES as ENGINES
 from .entry import PAGES as ENTRY
+from .files import PAGES as FILES
 from .keys import PAGES as KEYS
 from .models import PAGES as MODELS
 from .overview import PAGES as OVERVIEW
@@ -19,18 +21,24 @@ from .playground import PAGES as PLAYGROUND
 from .projects import PAGES as PROJECTS
 from .recipes import PAGES as RECIPES
 from .settings import PAGES as SETTINGS
+from .waiting import PAGES as WAITING
+from .webhooks import PAGES as WEBHOOKS
 
 PAGES: Final[tuple[Page, ...]] = (
     *ENTRY,
     *OVERVIEW,
     *CALLS,
+    *CHATS,
+    *WAITING,
     *PROJECTS,
     *RECIPES,
     *MODELS,
     *ENGINES,
     *AGENTS,
-    *KEYS,
     *SETTINGS,
+    *KEYS,
+    *FILES,
+    *WEBHOOKS,
     *AUDIT,
     *API,
     *PLAYGROUND,

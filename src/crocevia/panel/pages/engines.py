@@ -58,7 +58,7 @@ async def show(ask: Ask) -> Answer:
     ]
     checking = any(row.health.state == "checking" for row in rows)
     title = words.say(ask.language, "engines.title")
-    return Shown(template="engines", context=Listing(rows=rows, checking=checking), title=title, nav="engines")
+    return Shown(template="engines", context=Listing(rows=rows, checking=checking), title=title, nav="models")
 
 
 async def probe(ask: Ask) -> Answer:
@@ -91,7 +91,7 @@ def _without_script(spec: EngineSpec) -> EngineSpec:
 
 RESOURCE: Final = Resource(
     table="engines",
-    nav="engines",
+    nav="models",
     fields=(
         Field("name"),
         Field("kind", "choice", get_args(EngineKind)),

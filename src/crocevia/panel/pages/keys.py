@@ -72,7 +72,7 @@ async def create(ask: Ask) -> Answer:
             samples=samples.request(ask.origin, "/api/v1/teams", None, {"Authorization": samples.API_KEY}, {}),
         ),
         title=words.say(ask.language, "secret.api_key"),
-        nav="keys",
+        nav="settings",
         crumbs=(Crumb(words.say(ask.language, "nav.keys"), "/panel/keys"),),
     )
 
@@ -108,7 +108,7 @@ async def _listing(ask: Ask, error: Message | None = None, status: HTTPStatus = 
     ]
     context = Listing(rows=rows, days=DAYS, error=error)
     title = words.say(ask.language, "nav.keys")
-    return Shown(template="keys", context=context, title=title, nav="keys", status=status)
+    return Shown(template="keys", context=context, title=title, nav="settings", status=status)
 
 
 def _operator(tx: Transaction) -> str:

@@ -1,4 +1,4 @@
-// The panel's only script: the reader's own times, Copy, the menu of a narrow page, and a table that follows.
+// The panel's script: the reader's own times, Copy, a narrow page's menu, what follows the server, steps and deadlines.
 "use strict";
 
 const language = document.documentElement.lang;
@@ -11,6 +11,25 @@ function localize(root) {
     if (Number.isNaN(moment.getTime())) continue;
     node.textContent = clock.format(moment);
     node.title = zone.format(moment);
+  }
+  for (const node of root.querySelectorAll("[data-without-script]")) node.hidden = true;
+}
+
+/** Show the steps up to where the slider stands. */
+function slide(slider) {
+  const steps = document.querySelectorAll(".steps > li");
+  const shown = Number(slider.value);
+  steps.forEach((step, place) => (step.hidden = place >= shown));
+  const told = slider.form.querySelector("output");
+  told.value = told.dataset.text.replace("{step}", shown.toLocaleString(language)).replace("{count}", steps.length.toLocaleString(language));
+}
+
+/** Say how long is left, as minutes and seconds. */
+function countDown() {
+  for (const node of document.querySelectorAll("[data-deadline]")) {
+    const left = Math.max(0, Math.floor(Number(node.dataset.deadline) - Date.now() / 1000));
+    const text = Math.floor(left / 60) + ":" + String(left % 60).padStart(2, "0");
+    if (left < 3600) node.textContent = text;
   }
 }
 
@@ -69,6 +88,9 @@ function follow(button) {
 }
 
 localize(document);
+countDown();
+if (document.querySelector("[data-live='/panel/waiting.json']")) setInterval(countDown, 1000);
+document.addEventListener("input", (event) => event.target.matches("[data-slider]") && slide(event.target));
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.hidden = false;
   button.addEventListener("click", () => copy(button));

@@ -1,0 +1,175 @@
+"""Files: what lies in workspaces, and what callers attached to chats. To look at, to save, to remove."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from typing import IO, Final
+from urllib.parse import quote
+
+import msgspec
+from starlette.responses import StreamingResponse
+
+from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.panel import words
+from crocevia.panel.render import PRIVATE
+from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
+from crocevia.runtime.control import audit, chat_attachments, files
+from crocevia.runtime.control.chat_attachments import Attachment
+from crocevia.runtime.control.files import Entry
+from crocevia.storage import watching
+from crocevia.storage.database import Transaction
+
+MOST: Final = 500
+LONGEST: Final = 200_000  # characters of a text that are shown
+_FILES: Final = frozenset({"file_not_text", "file_too_large"})  # why a file is not shown, though it is there
+_BLOCK: Final = 1 << 18
+
+
+class Space(msgspec.Struct, frozen=True, kw_only=True):
+    """A workspace and whose it is."""
+
+    id: str
+    user_id: str
+    name: str
+    owner: str
+
+
+class Context(msgspec.Struct, frozen=True, kw_only=True):
+    """path: what is shown, from the workspace's root. entries: of a folder. text: of a file; None: it is no text."""
+
+    spaces: list[Space]
+    space: Space | None
+    path: str
+    parents: list[tuple[str, str]]
+    entry: Entry | None
+    entries: list[Entry]
+    text: str | None
+    cut: bool
+    is_file: bool
+    problem: Message | None
+    attachments: list[Attachment]
+
+
+async def show(ask: Ask) -> Answer:
+    spaces = await _spaces(ask)
+    space = next((space for space in spaces if space.id == ask.query.get("workspace")), spaces[0] if spaces else None)
+    path = f"/{ask.query.get('path', '').strip('/')}"
+    entry: Entry | None = None
+    entries: list[Entry] | None = None
+    text: str | None = None
+    problem: Message | None = None
+    if space is not None:
+        try:
+            entry, text, entries = await files.read(ask.services.control, space.user_id, space.id, path)
+        except GatewayError as error:
+            if error.code not in (Code.INVALID_REQUEST, Code.TOO_LARGE):
+                raise
+            problem = error.message
+    now = time.time()
+    names = [name for name in path.split("/") if name]
+    context = Context(
+        spaces=spaces,
+        space=space,
+        path=path,
+        parents=[(name, f"/{'/'.join(names[: place + 1])}") for place, name in enumerate(names[:-1])],
+        entry=entry,
+        entries=entries or [],
+        text=None if text is None else text[:LONGEST],
+        cut=text is not None and len(text) > LONGEST,
+        is_file=text is not None or (problem is not None and problem.key in _FILES),
+        problem=problem,
+        attachments=await ask.services.database.read(lambda tx: watching.all_attachments(tx, now, MOST)),
+    )
+    return Shown(
+        template="files",
+        context=context,
+        title=names[-1] if names else words.say(ask.language, "nav.files"),
+        nav="settings",
+        crumbs=(Crumb(words.say(ask.language, "nav.files"), "/panel/files"),) if names else (),
+    )
+
+
+async def download(ask: Ask) -> Answer:
+    space = await _space(ask)
+    entry, file = await files.open_file(ask.services.control, space.user_id, space.id, ask.query.get("path", ""))
+    return _saved(entry.name, entry.size, file)
+
+
+async def download_attachment(ask: Ask) -> Answer:
+    found = await _attachment(ask)
+    known, file = await chat_attachments.open_file(
+        ask.services.control, found.user_id, found.workspace_id, found.chat_id, found.id
+    )
+    return _saved(known.name, known.size, file)
+
+
+async def remove(ask: Ask) -> Answer:
+    space, path = await _space(ask), ask.query.get("path", "")
+    await files.delete(ask.services.control, space.user_id, space.id, path, False)
+    await _note(ask, f"{space.name}{path}")
+    above = path.rpartition("/")[0] or "/"
+    return Moved(f"/panel/files?workspace={space.id}&path={quote(above, safe='')}&done=removed")
+
+
+async def remove_attachment(ask: Ask) -> Answer:
+    found = await _attachment(ask)
+    await chat_attachments.delete(ask.services.control, found.user_id, found.workspace_id, found.chat_id, found.id)
+    await _note(ask, found.name)
+    return Moved("/panel/files?done=removed")
+
+
+async def _spaces(ask: Ask) -> list[Space]:
+    rows = await ask.services.database.read(lambda tx: watching.all_workspaces(tx, MOST))
+    return [Space(**row._asdict()) for row in rows]
+
+
+async def _space(ask: Ask) -> Space:
+    wanted = ask.query.get("workspace")
+    found = next((space for space in await _spaces(ask) if space.id == wanted), None)
+    if found is None:
+        raise GatewayError(Code.NOT_FOUND)
+    return found
+
+
+async def _attachment(ask: Ask) -> Attachment:
+    found = await ask.services.database.read(lambda tx: watching.find_attachment(tx, ask.query.get("id", "")))
+    if found is None or found.deleted_at is not None:
+        raise GatewayError(Code.NOT_FOUND)
+    return found
+
+
+async def _note(ask: Ask, name: str) -> None:
+    def work(tx: Transaction) -> None:
+        audit.note(tx, ask.actor, "removed", "files", name)
+
+    await ask.services.database.write(work)
+
+
+def _saved(name: str, size: int, file: IO[bytes]) -> StreamingResponse:
+    """The bytes, to be saved and never shown: what they are was decided by whoever brought them."""
+    headers = PRIVATE | {
+        "content-security-policy": "default-src 'none'; sandbox",
+        "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",
+        "content-length": str(size),
+    }
+    return StreamingResponse(_blocks(file, size), headers=headers, media_type="application/octet-stream")
+
+
+async def _blocks(file: IO[bytes], size: int) -> AsyncIterator[bytes]:
+    try:
+        while size > 0 and (block := await asyncio.to_thread(file.read, min(_BLOCK, size))):
+            size -= len(block)
+            yield block
+    finally:
+        file.close()
+
+
+PAGES: Final = (
+    Page(path="/panel/files", get=show),
+    Page(path="/panel/files/download", get=download, twin=False),
+    Page(path="/panel/files/remove", post=remove),
+    Page(path="/panel/files/attachment", get=download_attachment, twin=False),
+    Page(path="/panel/files/attachment/remove", post=remove_attachment),
+)
