@@ -6,7 +6,7 @@ import os
 import sys
 
 from agents import Agent, OpenAIChatCompletionsModel, OpenAIResponsesModel, Runner, function_tool, set_tracing_disabled
-from openai import AsyncOpenAI
+from openai import APIError, AsyncOpenAI
 from pydantic import BaseModel
 
 set_tracing_disabled(True)
@@ -40,6 +40,17 @@ async def streamed(who, said):
     return run.final_output
 
 
+async def failed():
+    """Before the first word and after it: the client's own error, never an answer."""
+    for work in (Runner.run(agent(), "busy"), streamed(agent(), "break"), streamed(agent(chat=True), "break")):
+        try:
+            await work
+        except APIError:
+            continue
+        return False
+    return True
+
+
 async def main():
     with_tools = agent(tools=[get_weather])
     parts = [{"type": "input_text", "text": "look"}, {"type": "input_image", "image_url": os.environ["PICTURE"]}]
@@ -52,6 +63,7 @@ async def main():
         "structured": (await Runner.run(agent(output_type=City), "city as json")).final_output.model_dump(),
         "image": (await Runner.run(agent(), [{"role": "user", "content": parts}])).final_output,
         "chained": (await Runner.run(agent(), "and?", previous_response_id=first.last_response_id)).final_output,
+        "failed": await failed(),
         "chat": (await Runner.run(agent(chat=True), "hi")).final_output,
         "chat_stream": await streamed(agent(chat=True), "hi"),
         "chat_tools": (await Runner.run(agent(chat=True, tools=[get_weather]), "weather?")).final_output,

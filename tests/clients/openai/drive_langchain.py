@@ -7,6 +7,7 @@ import sys
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
 from langchain_openai import ChatOpenAI
+from openai import APIError
 from pydantic import BaseModel
 
 
@@ -38,6 +39,21 @@ def streamed(who):
     return "".join(chunk.text for chunk in who.stream("hi"))
 
 
+def failed():
+    """Before the first word and after it: the client's own error, never an answer."""
+    for work in (
+        lambda: model().invoke("busy"),
+        lambda: list(model().stream("break")),
+        lambda: list(model(False).stream("break")),
+    ):
+        try:
+            work()
+        except APIError:
+            continue
+        return False
+    return True
+
+
 def structured(who):
     return who.with_structured_output(City, method="json_schema").invoke("city as json").model_dump()
 
@@ -61,6 +77,7 @@ results = {
     "image": model().invoke(shown(picture)).text,
     "file": model().invoke(shown(file)).text,
     "chained": chained.text,
+    "failed": failed(),
     "chat": model(False).invoke("hi").text,
     "chat_stream": streamed(model(False)),
     "chat_tools": loop(model(False)),

@@ -6,8 +6,10 @@ import json
 import os
 import sys
 
+from openai import APIError
 from pydantic import BaseModel
 from pydantic_ai import Agent, BinaryContent, NativeOutput
+from pydantic_ai.exceptions import ModelAPIError
 from pydantic_ai.models.openai import OpenAIChatModel, OpenAIResponsesModel
 from pydantic_ai.providers.openai import OpenAIProvider
 
@@ -41,6 +43,17 @@ async def streamed(who, said):
     return "".join(pieces)
 
 
+async def failed():
+    """Before the first word and after it: an error, never an answer."""
+    for work in (agent().run("busy"), streamed(agent(), "break"), streamed(agent(chat=True), "break")):
+        try:
+            await work
+        except (ModelAPIError, APIError):
+            continue
+        return False
+    return True
+
+
 async def main():
     data = base64.b64decode(os.environ["PICTURE"].partition(",")[2])
     text = BinaryContent(base64.b64decode(os.environ["FILE"].partition(",")[2]), media_type="text/plain")
@@ -54,6 +67,7 @@ async def main():
         "image": (await agent().run(["look", picture])).output,
         "file": (await agent().run(["read", text])).output[: len("You said: read")],
         "chained": (await agent().run("and?", message_history=first.all_messages())).output,
+        "failed": await failed(),
         "chat": (await agent(chat=True).run("hi")).output,
         "chat_stream": await streamed(agent(chat=True), "hi"),
         "chat_tools": (await with_tool(chat=True).run("weather?")).output,

@@ -33,19 +33,19 @@ def test_the_official_client_gets_everything(server: LiveServer, pytestconfig: p
 def test_openai_agents_runs_its_loops(server: LiveServer, pytestconfig: pytest.Config) -> None:
     python = python_of(pytestconfig, "openai-agents")
     results = drive([str(python), str(HERE / "drive_agents.py")], **environment(server))
-    check(results, "text", "stream", "tools", "stream_tools", "structured", "image", "chained", "chat_tools")
+    check(results, "text", "stream", "tools", "stream_tools", "structured", "image", "chained", "failed", "chat_tools")
 
 
 def test_pydantic_ai_runs_its_loops(server: LiveServer, pytestconfig: pytest.Config) -> None:
     python = python_of(pytestconfig, "pydantic-ai")
     results = drive([str(python), str(HERE / "drive_pydantic_ai.py")], **environment(server))
-    check(results, "text", "stream", "tools", "structured", "image", "file", "chained", "chat_tools")
+    check(results, "text", "stream", "tools", "structured", "image", "file", "chained", "failed", "chat_tools")
 
 
 def test_langchain_runs_its_loops(server: LiveServer, pytestconfig: pytest.Config) -> None:
     python = python_of(pytestconfig, "langchain")
     results = drive([str(python), str(HERE / "drive_langchain.py")], **environment(server))
-    check(results, "text", "stream", "tools", "structured", "image", "file", "chained", "chat_tools")
+    check(results, "text", "stream", "tools", "structured", "image", "file", "chained", "failed", "chat_tools")
 
 
 MODELS = """
