@@ -248,6 +248,11 @@ class Gateway:
         """Files as an engine of these abilities takes them. Raises like `attach`."""
         return await self._attachments.take(attachments, wants, abilities, max_pages=route.model.max_pages)
 
+    async def read_files(self, model: str, attachments: tuple[Attachment, ...], wants: Wants) -> tuple[Taken, ...]:
+        """Files as a model of the catalogue takes them. Raises like `attach`."""
+        known = self.profile(ProjectSpec(name="", model=model))
+        return await self._attachments.take(attachments, wants, known.abilities, max_pages=known.model.max_pages)
+
     def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route | None = None) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
 

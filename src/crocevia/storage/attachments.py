@@ -34,6 +34,7 @@ class Attachment(msgspec.Struct, frozen=True, kw_only=True):
 
 _c: Final = chat_attachments.c
 _FIND: Final = select(chat_attachments).where(_c.id == bindparam("which"), _c.chat_id == bindparam("within"))
+_OF_USER: Final = select(chat_attachments).where(_c.id == bindparam("which"), _c.user_id == bindparam("owner"))
 _BY_KEY: Final = select(chat_attachments).where(
     _c.chat_id == bindparam("within"), _c.idempotency_key == bindparam("given")
 )
@@ -71,6 +72,11 @@ def add(tx: Transaction, attachment: Attachment) -> None:
 def find(tx: Transaction, chat_id: str, attachment_id: str) -> Attachment | None:
     """The chat's attachment of this id, deleted ones too."""
     return _value(tx.first(_FIND, within=chat_id, which=attachment_id))
+
+
+def find_of_user(tx: Transaction, user_id: str, attachment_id: str) -> Attachment | None:
+    """The user's attachment of this id, of whichever chat, deleted ones too."""
+    return _value(tx.first(_OF_USER, owner=user_id, which=attachment_id))
 
 
 def by_key(tx: Transaction, chat_id: str, key: str) -> Attachment | None:

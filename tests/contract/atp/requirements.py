@@ -47,6 +47,11 @@ CONTROL: tuple[R, ...] = (
     R("A-ATT-1", "A file of a chat is kept as it came, listed, read back and deleted.", "23"),
     R("A-ATT-2", "An upload is kept once per Idempotency-Key; another file under the same key is a conflict.", "23"),
     R("A-ATT-3", "What is too large, not what it says, or no such form is refused and leaves nothing.", "23"),
+    R(
+        "A-ATT-4",
+        "The model is given what a message carries; what it cannot read is refused before a turn opens.",
+        "23",
+    ),
     R("A-IMG-1", "A picture is ordered, made afterwards, told of by a signed webhook, and never made twice.", "10.8"),
     R("A-IMG-2", "A signed address opens one picture until it expires; tampered is 403, expired is 404.", "10.8"),
     R("A-IMG-3", "Inputs, masks, uploads and settings keep the contract's rules and budgets.", "10.8"),

@@ -196,7 +196,7 @@ def test_what_nobody_sends_is_gone_after_a_day() -> None:
         await chat_attachments.sweep(place.control)
         (left,) = on_disk(place)
         assert left.name == kept["attachment_id"]
-        found = await chat_attachments.read(place.control, chat_id, kept["attachment_id"])
+        found = await chat_attachments.read(place.control, place.ada.id, kept["attachment_id"])
         assert found is not None and found[1] == b"y"
 
     live(work)

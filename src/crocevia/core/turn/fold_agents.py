@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from ..messages import UserMessage
 from ..messages import user as say_as_user
 from . import entries as e
 from .calls import Call, kind_of
+from .files import placeholders
 from .ids import derive
 from .instance import Instance
 from .questions import Steer, failure
@@ -24,6 +26,10 @@ def opened(turn: Turn, entry: e.TurnOpened) -> None:
 
 def started(turn: Turn, entry: e.TurnStarted) -> None:
     turn.input = entry.input
+    try:
+        turn.files = placeholders(entry.attachments)
+    except (msgspec.MsgspecError, UnicodeError):
+        raise e.Unreadable("a file of a message cannot be read") from None
 
 
 def steered(turn: Turn, entry: e.TurnSteered) -> None:
@@ -71,12 +77,17 @@ def ended(turn: Turn, entry: e.Terminal) -> None:
     turn.terminal = entry
 
 
+def _asked(turn: Turn) -> UserMessage:
+    said = say_as_user(turn.input)
+    return UserMessage(parts=(*said.parts, *turn.files)) if turn.files else said
+
+
 def agent_started(turn: Turn, entry: e.AgentStarted) -> None:
     agent = entry.agent
     if not turn.root_id:
         turn.root_id = agent.instance_id
         turn.instances[agent.instance_id] = Instance(agent, turn.plan.agents[0], 0, "foreground", None)
-        turn.root.start(entry.at, (*turn.history, say_as_user(turn.input)))
+        turn.root.start(entry.at, (*turn.history, _asked(turn)))
         turn.root.context_tokens = turn.history_tokens
         return
     child = turn.instances[agent.instance_id]

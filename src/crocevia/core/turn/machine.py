@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..messages import Message
+from ..messages import FilePart, Message
 from . import entries as e
 from . import fold_agents as agents
 from . import fold_calls as calls
@@ -31,6 +31,7 @@ class Turn:
         self.before = Totals()
         self.wire = 3
         self.input = ""
+        self.files: tuple[FilePart, ...] = ()
         self.opened_at = 0
         self.root_id = ""
         self.instances: dict[str, Instance] = {}

@@ -21,6 +21,8 @@ FEATURES_3: Final = (
     "stream_epoch",
     "atomic_attach",
     "tool_claims",
+    "chat_attachments",
+    "chat_attachment_originals",
 )
 
 CAPABILITIES_2: Final = Capabilities(

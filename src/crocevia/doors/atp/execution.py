@@ -6,8 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Any, Final
 
+from msgspec import UNSET, Raw
+
+from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.turn import Unreadable
+from crocevia.runtime.control import chat_attachments, chats
 from crocevia.runtime.turns import Feed, Row, Turns
 
 from . import encode_v2, encode_v3
@@ -15,6 +19,7 @@ from .capabilities import capabilities
 from .events import Encoder
 from .operation import NO_CONTENT, Answer, Handler, Headers, Live, Operation, Request, Rule, Version
 from .wire import execution as wire
+from .wire.attachments import manifest
 
 _KEY: Final = re.compile(rb"[!-~]{1,255}")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")
@@ -30,14 +35,23 @@ class Execution:
     async def message(self, request: Request) -> Answer:
         body: wire.ChatMessageRequest = request.body
         key = _idempotency_key(request)
-        if body.attachment_ids:
-            if key is None:
-                raise _invalid("Idempotency-Key", "idempotency_key_needed")
-            raise _invalid("attachment_ids[0]", "attachment_missing")
+        if body.attachment_ids and key is None:
+            raise _invalid("Idempotency-Key", "idempotency_key_needed")
+        carried = await _carried(request, body.attachment_ids)
         turn_id = await self._turns.send(
-            request.user_id, request.params["chat_id"], body.message, key=key, wire=_wire(request)
+            request.user_id,
+            request.params["chat_id"],
+            body.message,
+            key=key,
+            wire=_wire(request),
+            attachments=carried,
         )
-        return Answer(202, wire.ChatMessageAccepted(status="accepted", turn_id=turn_id))
+        return Answer(
+            202,
+            wire.ChatMessageAccepted(
+                status="accepted", turn_id=turn_id, attachment_ids=body.attachment_ids if carried else UNSET
+            ),
+        )
 
     async def cancel(self, request: Request) -> Answer:
         return _accepted(await self._turns.cancel(request.user_id, request.params["chat_id"]))
@@ -91,6 +105,16 @@ class Execution:
             await feed.run(encoder.version, frames, lambda: encoder.ping(chat_id, int(self._clock() * 1000)), write)
 
         return Live(run, _headers(feed), self._turns.closed)
+
+
+async def _carried(request: Request, ids: list[str]) -> list[Raw]:
+    """What a message carries, as the journal keeps it."""
+    if not ids:
+        return []
+    chat_id = request.params["chat_id"]
+    await chats.find(request.control, request.user_id, chat_id)
+    found = await chat_attachments.attach(request.control, chat_id, ids)
+    return [Raw(json.encode(manifest(one))) for one in found]
 
 
 def _historical(body: bytes, headers: Headers, turns: Turns) -> Live:

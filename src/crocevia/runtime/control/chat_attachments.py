@@ -143,9 +143,12 @@ async def attach(control: Control, chat_id: str, ids: list[str]) -> list[Attachm
     return await control.database.write(work)
 
 
-async def read(control: Control, chat_id: str, attachment_id: str) -> tuple[Attachment, bytes] | None:
-    """An attachment with its bytes; None if it was deleted meanwhile. Raises GatewayError(UNAVAILABLE)."""
-    found = await control.database.read(lambda tx: rows.find(tx, chat_id, attachment_id))
+async def read(control: Control, user_id: str, attachment_id: str) -> tuple[Attachment, bytes] | None:
+    """An attachment of any chat of the user, since contexts are copied between chats, with its bytes.
+
+    None if it was deleted meanwhile. Raises GatewayError(UNAVAILABLE).
+    """
+    found = await control.database.read(lambda tx: rows.find_of_user(tx, user_id, attachment_id))
     if found is None or found.deleted_at is not None:
         return None
 

@@ -18,12 +18,15 @@ from crocevia.core.texts import render
 from crocevia.core.turn import Turn, normalise_title
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
+from crocevia.core.turn.files import filled
+from crocevia.core.turn.files import spoken as spoken_of
 from crocevia.core.turn.instance import Instance
 from crocevia.core.usage import Usage
 from crocevia.log import Coalescer, Piece
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Call, CallDraft, Gateway
 
-from . import words
+from . import files, words
 from .casting import Cast, Part
 from .driver import Driver
 from .rooms import now_ms
@@ -53,8 +56,9 @@ class Bill(msgspec.Struct, frozen=True):
 class Mind:
     """Thinks for the agents of one turn."""
 
-    def __init__(self, gateway: Gateway, cast: Cast, settings: TurnSettings) -> None:
+    def __init__(self, gateway: Gateway, cast: Cast, settings: TurnSettings, control: Control) -> None:
         self._gateway = gateway
+        self._control = control
         self._cast = cast
         self._settings = settings
         self._retry_after: dict[str, float] = {}
@@ -78,7 +82,9 @@ class Mind:
         heard = _Heard(driver, instance, lead, self._before_text(driver, instance))
         call: Call | None = None
         try:
-            call = self._open(driver, instance, part, driver.turn.context(instance.id))
+            context, model = driver.turn.context(instance.id), instance.card.model
+            context = await files.fill(self._control, self._gateway, driver.room.chat.user_id, model, context)
+            call = self._open(driver, instance, part, context)
             async with call:
                 async for batch in call:
                     await heard.take(batch)
@@ -157,7 +163,8 @@ class Mind:
         self, driver: Driver, instance: Instance, messages: tuple[Message, ...], system: str, encode: str
     ) -> _Aside:
         part = Part(name=instance.agent.name, system=system, tools=(), leads=False)
-        return _Aside(instance, lambda: self._open(driver, instance, part, messages, encode))
+        spoken = filled(messages, spoken_of)
+        return _Aside(instance, lambda: self._open(driver, instance, part, spoken, encode))
 
 
 def _summary(turn: Turn, instance: Instance, aside: _Aside) -> e.ContextAnswered:

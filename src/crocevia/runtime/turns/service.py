@@ -12,6 +12,7 @@ from msgspec import Raw
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.core.turn import open_turn
+from crocevia.core.turn.files import placeholders
 from crocevia.core.turn.ids import derive
 from crocevia.log import Closed, Created, Duplicate, Hub, Log, Repeated, check_cursor, once
 from crocevia.log.values import CommandKind
@@ -22,7 +23,7 @@ from crocevia.runtime.workspace_files import WorkspaceFiles
 from crocevia.storage import chats as chat_rows
 from crocevia.storage.chats import Chat
 
-from . import contexts
+from . import contexts, files
 from .commands import Output, Steering, Verdict
 from .feed import Feed
 from .rooms import Room, now_ms
@@ -135,6 +136,9 @@ class Turns:
     ) -> str:
         chat, at = room.chat, now_ms()
         cast = await self._stage.cast(chat, title=room.title is None)
+        if attachments:
+            ids = [part.data.decode() for part in placeholders(attachments)]
+            await files.check(self._control, self._stage.gateway, chat.user_id, cast.plan.agents[0].model, ids)
         turn_id = _turn_id(chat.id, key, at)
         turn, before = room.fold.open(), room.fold.totals
         try:

@@ -51,7 +51,7 @@ class Stage:
         self.rooms = Rooms(log, settings.rooms)
         self.settings = settings
         self.drivers: dict[str, Driver] = {}
-        self._gateway = gateway
+        self.gateway = gateway
         self._toolbox = toolbox
         self._files = files
         self._failed = failed
@@ -101,7 +101,7 @@ class Stage:
 
     def _driver(self, room: Room, turn: Turn, cast: Cast) -> Driver:
         hands = Hands(cast, self.control.signer, self.settings)
-        mind = Mind(self._gateway, cast, self.settings)
+        mind = Mind(self.gateway, cast, self.settings, self.control)
         perform: dict[type, Perform] = {
             w.CallModel: mind.call_model,
             w.Compact: mind.compact,
