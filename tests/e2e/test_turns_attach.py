@@ -1,0 +1,95 @@
+"""Two hundred readers come at random moments to a busy chat, some of them slow: all see everything once, in order."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from .turns_rig import THREE, Rig, seeded
+
+SEQ = re.compile(rb'"seq":(\d+),')
+READERS, SLOW, MEMBERS = 200, 20, 38
+SPEECH = {"text": "word " * 400, "every_ms": 10}
+
+
+def declaration() -> dict[str, Any]:
+    delegations = [
+        {"tool": "delegate_task", "arguments": {"agent": "speaker", "task": f"speak {n}", "mode": "background"}}
+        for n in range(MEMBERS)
+    ]
+    scripts = {
+        "lead": [{"when": {"nth": 1}, "say": [{"text": "go"}, *delegations]}, {"say": [{"text": "."}]}],
+        "speaker": [{"say": [SPEECH]}],
+    }
+    return {
+        "engines": [{"name": f"e-{name}", "kind": "scripted", "script": script} for name, script in scripts.items()],
+        "models": [{"name": f"m-{name}", "engine": f"e-{name}"} for name in scripts],
+        "agents": [
+            {"name": "lead", "mode": "primary", "model": "m-lead"},
+            {"name": "speaker", "mode": "subagent", "model": "m-speaker"},
+        ],
+        "teams": [{"name": "choir", "orchestrator": "lead", "members": ["speaker"]}],
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_everybody_who_comes_sees_everything_once_and_nobody_is_sent_away(tmp_path: Path) -> None:
+    (tmp_path / "crocevia.toml").write_text("[turns]\nchildren = 64\nrounds = 60\n", encoding="utf-8")
+    asyncio.run(crowd(tmp_path))
+
+
+async def crowd(home: Path) -> None:
+    rig, chance = Rig(home, declaration()), seeded()
+    rig.start()
+    try:
+        connector = aiohttp.TCPConnector(limit=0)
+        async with aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None)) as client:
+            await rig.up(client)
+            chat = await rig.chat(client, "choir")
+            moments = [chance.uniform(0, 5) for _ in range(READERS)]
+            end: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+            readers = [
+                asyncio.create_task(read(rig, client, chat, moment, index < SLOW, end))
+                for index, moment in enumerate(moments)
+            ]
+            began = time.monotonic()
+            await rig.call(client, "POST", f"/atp/v3/chats/{chat}/messages", {"message": "sing"})
+            seen = await asyncio.gather(*readers)
+            time.monotonic() - began
+        total = end.result()
+        assert total > MEMBERS * 20
+        assert seen == [total] * READERS
+    finally:
+        rig.stop()
+
+
+async def read(
+    rig: Rig, client: aiohttp.ClientSession, chat: str, moment: float, slow: bool, end: asyncio.Future[int]
+) -> int:
+    """The last seq, every one before it seen once and in order, on one connection."""
+    await asyncio.sleep(moment)
+    url = f"{rig.url}/api/v1/atp/v3/chats/{chat}/events?after=0"
+    last, rest = 0, b""
+    async with client.get(url, headers=rig.headers | THREE) as answer:
+        assert answer.status == 200
+        while not end.done() or last < end.result():
+            data = await answer.content.read(2048) if slow else await answer.content.readany()
+            assert data, "it was sent away"
+            whole, _mark, rest = (rest + data).rpartition(b"\n\n")
+            for found in SEQ.findall(whole):
+                seq = int(found)
+                if seq:
+                    assert seq == last + 1, "a gap or a duplicate"
+                    last = seq
+            if b'"type":"turn.completed"' in whole and not end.done():
+                end.set_result(last)
+            if slow and not end.done():
+                await asyncio.sleep(0.02)  # a reader that takes its time
+    return last
