@@ -9,9 +9,10 @@ import pytest
 from crocevia.config import Server, Settings
 from crocevia.panel.attempts import Attempts, bucket
 from crocevia.panel.web import local_path
+from crocevia.runtime.control.init import setup_link
 from tests.aio import run
 
-from .site import OURS, PASSWORD, Place, site
+from .site import ORIGIN, OURS, PASSWORD, Place, site
 
 
 async def _sign_in(place: Place, password: str = PASSWORD, **headers: str) -> int:
@@ -215,3 +216,21 @@ def test_a_form_that_cannot_be_read_is_refused_not_a_fault(body: bytes) -> None:
             assert answer.status_code in (413, 422)
 
     run(work(), 30)
+
+
+def test_a_new_setup_link_ends_the_sessions_of_the_password_before() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            home = place.service.home
+            link = await place.service.database.write(lambda tx: setup_link(tx, home, ORIGIN))
+            old = place.client.cookies["crocevia_session"]
+            place.client.cookies.clear()
+            form = {"password": "un'altra frase", "again": "un'altra frase"}
+            assert (await place.post(link.removeprefix(ORIGIN), form)).status_code == 303
+            assert (await place.get("/panel")).status_code == 200
+            place.client.cookies.clear()
+            place.client.cookies.set("crocevia_session", old)
+            assert (await place.get("/panel")).status_code == 303
+
+    run(work(), 40)

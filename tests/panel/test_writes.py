@@ -265,39 +265,6 @@ def test_a_price_is_seen_at_work_before_it_is_saved(prices: dict[str, str], cost
     run(work(), 30)
 
 
-def test_the_playground_speaks_as_the_project_without_its_key_and_remembers_the_chat() -> None:
-    async def work() -> None:
-        async with site() as place:
-            await place.enter()
-            ours = {"sec-fetch-site": "same-origin"}
-            said = {"versione": 1, "tipo": "messaggio", "conversazione": "c1", "progetto": "casa", "testo": "ciao"}
-            sizes = []
-            for _ in range(2):
-                answer = await place.client.post("/panel/playground/chat", json=said, headers=ours)
-                assert answer.headers["content-type"].startswith("text/event-stream")
-                assert "event: done" in answer.text
-                sizes.append(len(answer.text))
-            rows = []
-            while len(rows) < 2:
-                twin = await place.get("/panel/calls.json?session=playground&outcome=ok")
-                rows = twin.json()["calls"]["rows"]
-            assert rows[0]["bytes_in"] > rows[1]["bytes_in"]
-            assert {row["project"] for row in rows} == {"casa"}
-            fresh = await place.client.post("/panel/playground/chat", json=said | {"tipo": "nuova"}, headers=ours)
-            assert fresh.status_code == 204
-            unknown = await place.client.post("/panel/playground/chat", json=said | {"progetto": "x"}, headers=ours)
-            assert unknown.status_code == 404
-            foreign = await place.client.post("/panel/playground/chat", json=said)
-            assert foreign.status_code == 403
-            malformed = await place.client.post("/panel/playground/chat", content=b"{", headers=ours)
-            assert malformed.status_code == 422
-            place.client.cookies.clear()
-            outside = await place.client.post("/panel/playground/chat", json=said, headers=ours)
-            assert outside.status_code == 401
-
-    run(work(), 40)
-
-
 @pytest.mark.parametrize(
     ("form", "status"),
     [

@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "apply": ("declare", "Create or update what FILE declares: all of it, or nothing."),
     "export": ("declare", "Print everything declared, in the format of apply, without secrets."),
     "project": ("project", "What a project spent, corrections, stored conversations."),
+    "panel": ("panel", "A new setup link for the panel."),
     "model": ("model", "The weights of the embedded model."),
     "doctor": ("doctor", "Check settings, store, engines, and a stream as a caller sees it."),
     "ask": ("ask", "Put one question and stream the answer."),

@@ -14,6 +14,7 @@ import click
 from .output import home_option, told
 
 if TYPE_CHECKING:
+    from crocevia.runtime.control.audit import Actor
     from crocevia.runtime.control.spending import Report
     from crocevia.storage.database import Transaction
     from crocevia.storage.home import Home
@@ -51,11 +52,9 @@ def spend(name: str, days: int, as_json: bool, home: Home) -> None:
 def correct(name: str, amount: str, reason: str, home: Home) -> None:
     """Add AMOUNT (USD) to today's spend; a negative one gives back. A running server follows within a second."""
     from crocevia.runtime.control import spending
-    from crocevia.runtime.control.audit import Actor
 
-    actor = Actor(account=_account(), address="local")
-    with _writing(home) as tx:
-        found = spending.correct(tx, actor, name, amount, reason, time.time())
+    with writing(home) as tx:
+        found = spending.correct(tx, actor(), name, amount, reason, time.time())
     _show(found)
 
 
@@ -70,7 +69,7 @@ def forget(name: str, conversation: str | None, everything: bool, home: Home) ->
 
     if (conversation is None) != everything:
         raise click.UsageError(told("forget_which"))
-    with _writing(home) as tx:
+    with writing(home) as tx:
         count = spending.forget(tx, name, conversation)
     click.echo(told("forgotten", count=count))
 
@@ -103,11 +102,15 @@ def _usd(amount: float) -> str:
     return f"{amount:.6f}"
 
 
-def _account() -> str:
+def actor() -> Actor:
+    """Who is at work, for the audit list: the user of this machine."""
+    from crocevia.runtime.control.audit import Actor
+
     try:
-        return f"cli:{getpass.getuser()}"
+        account = f"cli:{getpass.getuser()}"
     except (OSError, KeyError):  # no such user on this machine, as in some containers
-        return "cli"
+        account = "cli"
+    return Actor(account=account, address="local")
 
 
 def _reading(home: Home, work: Callable[[Transaction], T]) -> T:
@@ -125,7 +128,8 @@ def _reading(home: Home, work: Callable[[Transaction], T]) -> T:
 
 
 @contextmanager
-def _writing(home: Home) -> Iterator[Transaction]:
+def writing(home: Home) -> Iterator[Transaction]:
+    """One transaction on the home's database, beside a server that may be running. Raises GatewayError."""
     from crocevia.core.errors import Code, GatewayError, say
     from crocevia.storage.database import immediate
 

@@ -61,6 +61,7 @@ async def set_up(ask: Ask, token: str, password: str) -> str:
             return False  # somebody was faster
         meta.drop(tx, meta.SETUP_TOKEN)
         meta.put(tx, PASSWORD, hashed)
+        panel.drop_other_sessions(tx, ACCOUNT, "")  # of the password before, if there was one
         panel.add_session(tx, _digest(ask, cookie), ACCOUNT, ask.address, now, now + SESSION_SECONDS)
         audit.note(tx, audit.Actor(ACCOUNT, ask.address), "set", "password", ACCOUNT)
         return True

@@ -10,9 +10,8 @@ from starlette.responses import Response
 
 from crocevia.core import json
 
+from .demo_tool import TOOL, Messages
 from .services import Application, Receive, Scope, Send
-
-Messages = list[dict[str, Any]]
 
 
 class _Delta(msgspec.Struct):
@@ -25,18 +24,36 @@ class _Done(msgspec.Struct):
 
 
 class Stream(Response):
-    """Runs the agent call within the request. on_end: told the conversation with its answer, if one came."""
+    """Runs the agent call within the request.
 
-    def __init__(self, call: Application, project: str, messages: Messages, on_end: Callable[[Messages], None]) -> None:
+    on_end: told the conversation with its answer, if one came. tools: whether the demo tool is offered.
+    first: events that come before the model's. question: what a person is asked before the tool runs.
+    """
+
+    def __init__(
+        self,
+        call: Application,
+        project: str,
+        messages: Messages,
+        on_end: Callable[[Messages], None],
+        *,
+        tools: bool = False,
+        first: bytes = b"",
+        question: str = "",
+    ) -> None:
         super().__init__()
         self._call = call
         self._project = project
         self._messages = messages
         self._on_end = on_end
+        self._tools = [TOOL] if tools else []
+        self._first = first
+        self._question = question
         self._heard = bytearray()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        body = json.encode({"stream": True, "session_id": "playground", "messages": self._messages})
+        asked = {"stream": True, "session_id": "playground", "messages": self._messages}
+        body = json.encode(asked | ({"tools": self._tools} if self._tools else {}))
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
@@ -51,23 +68,46 @@ class Stream(Response):
 
         async def write(message: Any) -> None:
             if message["type"] == "http.response.body":
-                self._heard += message.get("body", b"")
+                message = self._passed_on(message)
+            elif message.get("status") != 200:
+                self._first = b""  # a refusal is no stream
             await send(message)
 
         await self._call(inner, read, write)
-        answer = self._answer()
-        if answer is not None:
-            self._on_end([*self._messages, answer])
+
+    def _passed_on(self, message: Any) -> Any:
+        """What the model says, after what was to be said first; at the end the history, and what waits for a yes."""
+        body = message.get("body", b"")
+        self._heard += body
+        body, self._first = self._first + body, b""
+        if not message.get("more_body"):
+            answer = self._answer()
+            if answer is not None:
+                self._on_end([*self._messages, answer])
+                body += self._waiting(answer)
+        return message | {"body": body}
+
+    def _waiting(self, answer: dict[str, Any]) -> bytes:
+        calls = answer.get("tool_calls")
+        return event("pending", {"actions": [call | {"text": self._question} for call in calls]}) if calls else b""
 
     def _answer(self) -> dict[str, Any] | None:
         """The assistant's message that the events spell; None without an end."""
-        text, done = "", None
-        for event in bytes(self._heard).split(b"\n\n"):
-            name, _, data = event.partition(b"\ndata: ")
+        text, calls, done = "", [], None
+        for heard in bytes(self._heard).split(b"\n\n"):
+            name, _, data = heard.partition(b"\ndata: ")
             if name == b"event: delta":
                 text += msgspec.json.decode(data, type=_Delta).text
+            elif name == b"event: tool_call":
+                calls.append(msgspec.json.decode(data, type=dict[str, Any]))
             elif name == b"event: done":
                 done = msgspec.json.decode(data, type=_Done)
         if done is None:
             return None
-        return {"role": "assistant", "content": text, "blocchi": done.blocchi}
+        said = {"role": "assistant", "content": text, "blocchi": done.blocchi}
+        return said | ({"tool_calls": calls} if calls else {})
+
+
+def event(name: str, data: Any) -> bytes:
+    """One event of the stream."""
+    return b"event: %s\ndata: %s\n\n" % (name.encode(), json.encode(data))

@@ -15,14 +15,16 @@ from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.kit import SWITCHES
 from crocevia.panel import words
-from crocevia.panel.conversation_stream import Stream
+from crocevia.panel.conversation_stream import Stream, event
+from crocevia.panel.demo_tool import Messages, open_calls, result
 from crocevia.panel.web import Answer, Ask, Page, Shown, read_body
 
 LARGEST: Final = 32 << 20
+_ON: Final = ("allegati", "lettura", "conferme", "nuova")
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """address: where the kit posts to. switches: of the kit, on here."""
+    """address: where the kit posts to. switches: of the kit, on here. tool: whether the demo tool is offered."""
 
     project: str | None
     model: str | None
@@ -30,6 +32,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     address: str
     switches: tuple[str, ...]
     has_kit: bool
+    tool: bool
 
 
 class Posted(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,19 +43,23 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     progetto: str = ""
     testo: str = ""
     allegati: list[dict[str, Any]] = []
+    azione: str = ""
+    esito: Literal["approvata", "negata"] = "negata"
 
 
 async def show(ask: Ask) -> Answer:
     projects = ask.services.catalogue.current.projects
     name = ask.query.get("project", "")
     project = projects.get(name) or next(iter(projects.values()), None)
+    tool = ask.query.get("tool") == "on"
     context = Context(
         project=project.name if project else None,
         model=project.model if project else None,
         projects=tuple(projects),
-        address="/panel/playground/chat",
-        switches=tuple(switch.name for switch in SWITCHES if switch.name in ("allegati", "lettura", "nuova")),
+        address="/panel/playground/chat?tool=on" if tool else "/panel/playground/chat",
+        switches=tuple(switch.name for switch in SWITCHES if switch.name in _ON),
         has_kit="/kit.php" in ask.services.paths,
+        tool=tool,
     )
     return Shown(
         template="playground", context=context, title=words.say(ask.language, "nav.playground"), nav="playground"
@@ -68,15 +75,35 @@ async def chat(ask: Ask) -> Answer:
         kept.drop(owner, posted.progetto)
     if posted.tipo in ("nuova", "ferma"):
         return Response(status_code=204)
-    if posted.tipo != "messaggio":
-        return _refusal(GatewayError(Code.UNSUPPORTED))
-    history = [*kept.get(owner, posted.progetto), _message(posted)]
+    history, first = kept.get(owner, posted.progetto), b""
+    waiting = open_calls(history)
+    if posted.tipo == "messaggio":
+        history += [*(result(call, None) for call in waiting), _message(posted)]
+    elif posted.tipo == "conferma":
+        call = next((call for call in waiting if call["id"] == posted.azione), None)
+        if call is None:
+            return _refusal(GatewayError(Code.NOT_FOUND), 404)
+        first = _decide(history, call, posted.esito == "approvata")
+        kept.put(owner, posted.progetto, history)  # what was done stays done, whatever becomes of the call
+        if len(waiting) > 1:  # the others wait for their own answer
+            return Response(first + event("done", {"stop_reason": "end_turn"}), media_type="text/event-stream")
+    else:
+        return _refusal(GatewayError(Code.UNSUPPORTED), 409)
     return Stream(
         ask.services.agent_call,
         posted.progetto,
         history,
         on_end=lambda messages: kept.put(owner, posted.progetto, messages),
+        tools=ask.query.get("tool") == "on" or any(message.get("tool_calls") for message in history),
+        first=first,
+        question=words.say(ask.language, "playground.question"),
     )
+
+
+def _decide(history: Messages, call: dict[str, Any], approved: bool) -> bytes:
+    """Run the tool or do not; what the page is told of it."""
+    history.append(result(call, approved))
+    return event("tool_done", {"id": call["id"], "ok": True}) if approved else b""
 
 
 def _message(posted: Posted) -> dict[str, Any]:
@@ -84,8 +111,8 @@ def _message(posted: Posted) -> dict[str, Any]:
     return {"role": "user", "content": [*posted.allegati, *text] if posted.allegati else posted.testo}
 
 
-def _refusal(error: GatewayError) -> Response:
-    return JSONResponse({"error": {"code": error.code.value, "message": ""}}, 409)
+def _refusal(error: GatewayError, status: int) -> Response:
+    return JSONResponse({"error": {"code": error.code.value, "message": ""}}, status)
 
 
 PAGES: Final = (

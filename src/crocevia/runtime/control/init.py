@@ -80,6 +80,13 @@ def init(home: Home, server_url: str) -> Initialised:
         raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
 
 
+def setup_link(tx: Transaction, home: Home, server_url: str) -> str:
+    """A new link that sets the panel's password once; earlier ones that were not used stop working."""
+    token = secrets.token_urlsafe(32)
+    meta.put(tx, meta.SETUP_TOKEN, digest(key_secret(home), token.encode()).hex())
+    return f"{server_url}/panel/setup?token={token}"
+
+
 def _init_in(tx: Transaction, home: Home, server_url: str) -> Initialised:
     if meta.get(tx, meta.INITIALISED) is not None:
         raise GatewayError(Code.CONFLICT, say("home_initialised"))
@@ -89,14 +96,13 @@ def _init_in(tx: Transaction, home: Home, server_url: str) -> Initialised:
     workspace_id = teams.add_workspace(tx, user_id, "default", now)
     meta.put(tx, meta.OPERATOR, user_id)
     applied = apply_in(tx, home, FIRST)
-    operator_token, setup_token = f"op_{secrets.token_urlsafe(32)}", secrets.token_urlsafe(32)
+    operator_token = f"op_{secrets.token_urlsafe(32)}"
     meta.put(tx, meta.OPERATOR_TOKEN, digest(secret, operator_token.encode()).hex())
-    meta.put(tx, meta.SETUP_TOKEN, digest(secret, setup_token.encode()).hex())
     meta.put(tx, meta.INITIALISED, repr(now))
     team_id = teams.find_team(tx, user_id, TEAM)
     assert team_id is not None
     return Initialised(
-        setup_url=f"{server_url}/panel/setup?token={setup_token}",
+        setup_url=setup_link(tx, home, server_url),
         operator_token=operator_token,
         api_key=mint(tx, home, user_id, "init", now=now).token,
         user_id=user_id,
