@@ -37,6 +37,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 $(VENV)/.developing: pyproject.toml constraints.txt sdk/python/pyproject.toml | $(BIN)/python
 	@echo "Installing Crocevia and the tools of its suite into $(VENV) (one or two minutes) …"
 	@$(PIP) -e '.[local,dev]' -e sdk/python
+	@$(PIP) --no-deps openresponses-py # for the schema file that it carries; its own dependencies are older than ours
 	@touch $@ $(VENV)/.installed
 
 test: dev ## The suite, on a fresh machine (<= 10 minutes)

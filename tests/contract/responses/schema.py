@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from functools import cache
+from importlib.metadata import distribution
 from pathlib import Path
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
-_FILE = Path(__file__).parents[3] / "conformance/contracts/openresponses/openapi.json"
+_FILE = Path(str(distribution("openresponses-py").locate_file("openresponses/openapi/2026-04-24.json")))
 
 
 @cache
