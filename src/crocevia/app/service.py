@@ -15,6 +15,8 @@ from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
+from crocevia.doors.pepper import document as pepper_document
+from crocevia.doors.responses import document as responses_document
 from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
@@ -122,11 +124,15 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/api.php": classic,
             "/api/v1/": atp,
             "/.well-known/": atp,
+            pepper_document.ADDRESS: pepper_document.description,
+            pepper_document.PAGE: pepper_document.description,
             "/kit.php": KitEndpoint(lambda name: _model_name(catalogue, name)),
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
         if is_enabled(settings):
             door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get, queue))
+            described = (responses_document.ADDRESS, responses_document.PAGE)
+            routes |= dict.fromkeys(described, responses_document.description)
             routes |= dict.fromkeys(PATHS, door) | {SOCKETS + PATHS[0]: door}
         routes["/panel"] = routes["/panel/"] = open_panel(
             settings, control, gateway, turns, money.redeliver, engines.get, routes, log

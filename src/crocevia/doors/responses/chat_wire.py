@@ -5,13 +5,13 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from .wire import NOTHING, Choice, Part
+from .wire import Choice, Part, nothing
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
     description: str | None = None
-    parameters: Raw = NOTHING
+    parameters: Raw = msgspec.field(default_factory=nothing)
     strict: bool | None = None
     arguments: str | None = None
 
@@ -40,7 +40,7 @@ class StreamOptions(msgspec.Struct, frozen=True, kw_only=True):
 
 class Schema(msgspec.Struct, frozen=True, kw_only=True):
     name: str | None = None
-    schema: Raw = NOTHING
+    schema: Raw = msgspec.field(default_factory=nothing)
     description: str | None = None
     strict: bool | None = None
 

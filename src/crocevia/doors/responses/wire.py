@@ -17,6 +17,11 @@ NOTHING: Final = Raw(b"null")  # JSON of any kind that is not there: `Raw | None
 Extra: TypeAlias = dict[str, Any]
 
 
+def nothing() -> Raw:
+    """As a factory: a default that is raw JSON could not be told in a schema."""
+    return NOTHING
+
+
 class Source(msgspec.Struct, frozen=True, omit_defaults=True):
     """Where a file or picture is, as the specification spells it. type: `url` or `base64`."""
 
@@ -73,7 +78,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "function"
     name: str | None = None
     description: str | None = None
-    parameters: Raw = NOTHING
+    parameters: Raw = msgspec.field(default_factory=nothing)
     strict: bool | None = None
 
 
@@ -91,7 +96,7 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 class Format(msgspec.Struct, frozen=True, kw_only=True):
     type: str
     name: str | None = None
-    schema: Raw = NOTHING
+    schema: Raw = msgspec.field(default_factory=nothing)
     description: str | None = None
     strict: bool | None = None
 

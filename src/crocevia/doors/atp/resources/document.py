@@ -6,6 +6,8 @@ from collections.abc import AsyncIterator, Sequence
 from functools import cache
 from typing import Any
 
+from crocevia.asgi.document import PAGE_HEADERS
+
 from ..operation import Answer, Operation, Request, Stream
 
 
@@ -24,7 +26,7 @@ def describing(table: Sequence[Operation]) -> tuple[Operation, ...]:
     async def page(request: Request) -> Stream:
         from ..document import page
 
-        return Stream(_once(page(content())), ((b"content-type", b"text/html; charset=utf-8"),))
+        return Stream(_once(page(content())), PAGE_HEADERS)
 
     rows = (
         Operation("getDocument", "GET", "/openapi.json", openapi, "This description, as OpenAPI 3.1.", public=True),
