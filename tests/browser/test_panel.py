@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from crocevia.storage.database import immediate
+from crocevia.storage.spending import add_alert
 from tests.browser.conftest import Watch
 from tests.live import SCRIPTED, LiveServer, live_server
 
@@ -32,12 +34,63 @@ name = "casa"
 mode = "agent"
 model = "Pepper 7"
 daily_budget_usd = 2.0
+webhook_url = "https://example.invalid/hook"
+[[agents]]
+name = "guard"
+mode = "primary"
+tools = ["write"]
+permissions = { write = "ask" }
+[[teams]]
+name = "guarded"
+orchestrator = "guard"
+[[engines]]
+name = "leading"
+kind = "scripted"
+script = [
+  { when = { after_tool = true }, say = [{ text = "The finder says: {tool_result}" }] },
+  { say = [
+    { reasoning = "Somebody else knows." },
+    { text = "Let me ask." },
+    { tool = "delegate_task", arguments = { agent = "finder", task = "find it", mode = "foreground", title = "Find" } },
+  ] },
+]
+[[engines]]
+name = "finding"
+kind = "scripted"
+script = [{ say = [{ text = "It is **behind** the door." }] }]
+[[models]]
+name = "Lead"
+engine = "leading"
+[[models]]
+name = "Finder"
+engine = "finding"
+[[agents]]
+name = "leader"
+mode = "primary"
+model = "Lead"
+[[agents]]
+name = "finder"
+model = "Finder"
+system_prompt = "Find."
+[[teams]]
+name = "two"
+orchestrator = "leader"
+members = ["finder"]
 """
 PAGES = {
     "overview": "/panel",
     "calls": "/panel/calls",
     "calls-none": "/panel/calls?project=nobody",
     "call": "/panel/calls/one?id=CALL",
+    "chats": "/panel/chats",
+    "chats-none": "/panel/chats?before=a",
+    "chat": "/panel/chats/one?id=CHAT",
+    "chat-first-steps": "/panel/chats/one?id=CHAT&step=3",
+    "chat-done": "/panel/chats/one?id=DONE",
+    "waiting": "/panel/waiting",
+    "files": "/panel/files",
+    "file": "/panel/files?path=/wiki/note.md",
+    "webhooks": "/panel/webhooks",
     "projects": "/panel/projects",
     "project": "/panel/projects/edit?name=casa",
     "project-new": "/panel/projects/new",
@@ -55,6 +108,7 @@ PAGES = {
     "audit": "/panel/audit",
     "api": "/panel/api",
     "playground": "/panel/playground",
+    "playground-tool": "/panel/playground?tool=on",
     "missing": "/panel/nowhere",
 }
 GUISES = [(1280, "light", "it"), (1280, "dark", "en"), (390, "light", "en"), (390, "dark", "it")]
@@ -62,11 +116,11 @@ GUISES = [(1280, "light", "it"), (1280, "dark", "en"), (390, "light", "en"), (39
 
 @dataclass
 class Panel:
-    """A server whose panel was set up. call_id: one that is in its records."""
+    """A server whose panel was set up. places: what stands for what in `PAGES`."""
 
     server: LiveServer
     cookie: str
-    call_id: str
+    places: dict[str, str]
 
     @property
     def url(self) -> str:
@@ -92,6 +146,50 @@ def _call(server: LiveServer, session: str = "s1") -> None:
     request = urllib.request.Request(f"{server.url}/agent", json.dumps(body).encode(), headers)
     with urllib.request.urlopen(request, timeout=10) as answer:
         assert answer.status == 200
+
+
+def _api(server: LiveServer, path: str, body: Any = None) -> Any:
+    """A request of the teams' API; the data of its answer."""
+    headers = {"authorization": f"Bearer {server.secrets['api_key']}", "content-type": "application/json"}
+    headers["x-envai-contract-version"] = "3"
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{server.url}/api/v1{path}", data, headers), timeout=10) as got:
+        answer = json.load(got)
+    return answer.get("data", answer)
+
+
+def _chat(server: LiveServer, team: str, message: str) -> str:
+    """A chat with this team in which this was said."""
+    team_id = next(item["id"] for item in _api(server, "/teams") if item["name"] == team)
+    chat: str = _api(server, f"/workspaces/{server.secrets['workspace_id']}/chats", {"team_id": team_id})["id"]
+    _api(server, f"/atp/v3/chats/{chat}/messages", {"message": message})
+    return chat
+
+
+def _until(server: LiveServer, cookie: str, chat: str, state: str) -> None:
+    """Until the panel says that the chat is in this state; the test's own time limit bounds it."""
+    while _twin(server.url, cookie, f"/panel/chats/one.json?id={chat}")["chat"]["state"] != state:
+        pass
+
+
+def _people_at_work(server: LiveServer, cookie: str) -> dict[str, str]:
+    """Chats that wait for an approval and for the app, and one that is done."""
+    name = [{"name": "camera"}]
+    agent = {"name": "porter", "mode": "primary", "system_prompt": "Watch.", "external_tools_enabled": name}
+    _api(server, "/tools", {"name": "camera", "parameters": {"type": "object"}})
+    porter = _api(server, "/agents", agent)["id"]
+    _api(server, "/teams", {"name": "gate", "orchestrator_id": porter})
+    chats = {
+        "CHAT": _chat(server, "guarded", "Please call write for me"),
+        "TOOL": _chat(server, "gate", "call camera"),
+        "DONE": _chat(server, "two", "Where is it?"),
+    }
+    for place, state in (("CHAT", "waiting"), ("TOOL", "waiting"), ("DONE", "succeeded")):
+        _until(server, cookie, chats[place], state)
+    files = server.home / "files" / str(server.secrets["workspace_id"]) / "wiki"
+    files.mkdir(parents=True)
+    (files / "note.md").write_text("# A note\n\nIt is behind the door.\n")
+    return chats
 
 
 class _Stay(urllib.request.HTTPRedirectHandler):
@@ -126,7 +224,10 @@ def panel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Panel]:
         rows: list[Any] = []
         while not [row for row in rows if row["outcome"]]:
             rows = _twin(server.url, cookie, "/panel/calls.json")["calls"]["rows"]
-        yield Panel(server, cookie, rows[0]["id"])
+        event = {"project": "casa", "day": "2026-03-01", "event": "evt_1", "body": '{"id": "evt_1"}', "now": 1.0}
+        with immediate(server.home / "crocevia.db") as tx:
+            add_alert(tx, **event)
+        yield Panel(server, cookie, {"CALL": rows[0]["id"]} | _people_at_work(server, cookie))
 
 
 def _keep(page: Any, name: str) -> None:
@@ -151,7 +252,10 @@ def test_a_page_is_accessible_self_contained_and_fits(
     if name == "missing":
         watch.allow.append("404")
     page = panel.enter(watch, theme, language)
-    page.goto(panel.url + PAGES[name].replace("CALL", panel.call_id))
+    path = PAGES[name]
+    for place, found in panel.places.items():
+        path = path.replace(place, found)
+    page.goto(panel.url + path)
     assert page.get_attribute("html", "lang") == language
     assert axe(page) == []
     assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
@@ -204,6 +308,17 @@ def test_from_the_setup_link_to_a_project_its_key_and_an_answer(
         assert key not in page.content()
         assert axe(page) == []
         _keep(page, "playground-answered")
+        page.get_by_role("link", name="Con un attrezzo da confermare").click()
+        page.get_by_role("textbox").fill("call set_light")
+        page.keyboard.press("Enter")
+        page.get_by_role("button", name="Approva").wait_for()
+        assert axe(page) == []
+        _keep(page, "playground-asks")
+        page.get_by_role("button", name="Approva").click()
+        page.locator("#chat").get_by_text('"light":').first.wait_for()
+        page.locator("#raw", has_text="event: tool_done").wait_for()
+        assert axe(page) == []
+        _keep(page, "playground-confirmed")
         watch.check()
 
 
@@ -240,6 +355,52 @@ def test_with_the_keyboard_alone_from_the_login_to_a_key(panel: Panel, new_page:
     page.locator("#secret").wait_for()
     assert page.locator("#secret").inner_text().startswith("pk_")
     watch.allow.append("422")
+    watch.check()
+
+
+def test_with_the_keyboard_alone_from_the_login_to_an_approval(
+    panel: Panel, new_page: Callable[..., Watch], axe: Callable[[Any], list[str]]
+) -> None:
+    watch = new_page()
+    page = watch.page
+    chat = _chat(panel.server, "guarded", "call write")
+    _until(panel.server, panel.cookie, chat, "waiting")
+    page.goto(f"{panel.url}/panel/login")
+    page.keyboard.type(PASSWORD)  # the field has the focus already
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Overview").wait_for()
+    _tab_to(page, "Waiting room\n2" if page.locator(".count").inner_text() == "2" else "Waiting room\n3")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Waiting room").wait_for()
+    while chat not in page.evaluate("document.activeElement.form?.action ?? ''"):
+        page.keyboard.press("Tab")
+    page.keyboard.type("go ahead")  # why
+    _tab_to(page, "Approve")
+    page.keyboard.press("Enter")
+    page.get_by_text("Approved: the turn goes on.").wait_for()
+    assert axe(page) == []
+    _until(panel.server, panel.cookie, chat, "succeeded")
+    steps = _twin(panel.url, panel.cookie, f"/panel/chats/one.json?id={chat}")["steps"]
+    assert [step["text"] for step in steps if step["type"] == "approval.response"] == ["go ahead"]
+    watch.check()
+
+
+def test_a_chat_is_followed_its_steps_are_wound_back_and_its_turn_is_cancelled(
+    panel: Panel, new_page: Callable[..., Watch]
+) -> None:
+    watch = new_page()
+    page = panel.enter(watch)
+    chat = _chat(panel.server, "guarded", "call write")
+    page.goto(f"{panel.url}/panel/chats/one?id={chat}")
+    page.locator(".steps").get_by_text("Asks for approval").wait_for()
+    page.get_by_label("Up to step").focus()
+    page.keyboard.press("Home")
+    assert page.locator(".steps > li:visible").count() == 1
+    page.get_by_text("1 of ").wait_for()
+    page.keyboard.press("ArrowRight")
+    assert page.locator(".steps > li:visible").count() == 2
+    page.get_by_role("button", name="Cancel the turn").click()
+    page.locator(".steps").get_by_text("Turn cancelled").wait_for()
     watch.check()
 
 
