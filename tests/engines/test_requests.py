@@ -300,6 +300,13 @@ def test_blocks_of_another_dialect_are_rebuilt_from_text_and_calls(kind: str) ->
     assert b"get_weather" in sent
 
 
+@pytest.mark.parametrize("start", [(AssistantMessage(text="hello"), user("b")), ROUND[1:]])
+def test_a_shortened_history_still_begins_with_a_user_for_anthropic(start: tuple[Message, ...]) -> None:
+    messages = body("anthropic", request(*start))["messages"]
+    assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert messages[0]["content"][0]["text"].strip()
+
+
 @pytest.mark.parametrize("kind", ["anthropic", "openai-responses"])
 def test_a_round_after_blocks_refers_to_the_ids_in_them(kind: str) -> None:
     answer = fold(streamed(kind, [transcript(kind, "parallel_tools")]))
@@ -338,6 +345,8 @@ ODD: dict[str, tuple[Message, ...]] = {
     "an empty user part": (user(""),),
     "a blank user part": (user(" "),),
     "two users in a row": (user("a"), user("b")),
+    "a history that begins with an answer": (AssistantMessage(text="hello"), user("b")),
+    "a history that begins with a round": ROUND[1:],
     "a user after results": (*ROUND, user("and?")),
 }
 

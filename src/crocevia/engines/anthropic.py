@@ -154,9 +154,15 @@ def _tools(tools: tuple[Tool, ...]) -> list[dict[str, Any]]:
 
 
 def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """User and tool messages that follow each other are one user message: all results of a round belong together."""
+    """User and tool messages that follow each other are one user message: all results of a round belong together.
+
+    A history that was shortened may begin with an answer, which the provider does not take: a stand-in goes first.
+    """
     encoded: list[dict[str, Any]] = []
     users: list[list[dict[str, Any]]] = []
+    if messages and isinstance(messages[0], AssistantMessage):
+        users.append([{"type": "text", "text": shapes.NO_TEXT}])
+        encoded.append({"role": "user", "content": users[0]})
     for message in messages:
         if isinstance(message, AssistantMessage):
             content = _assistant(message)
