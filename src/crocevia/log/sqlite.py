@@ -98,7 +98,7 @@ class SqliteLog:
         if done.last >= done.first:
             bodies = [body for body, shown in zip(bodies, public, strict=True) if shown]
             rows = [Row(done.first + i, body) for i, body in enumerate(bodies)]
-            self._hub.publish(fence.chat, rows, urgent=isinstance(entries[-1], TERMINAL))
+            self._hub.publish(fence.chat, rows, urgent=not plain)
         self._hints.give(fence.chat, done.last)
         return done
 

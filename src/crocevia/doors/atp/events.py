@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 import msgspec
@@ -17,10 +18,13 @@ from crocevia.core.turn.ids import event_id
 Totalling: TypeAlias = Callable[[str, Totals, Totals], dict[str, Any]]
 Data: TypeAlias = Callable[["Encoder", Any], dict[str, Any]]
 
+_FRAME: Final = (
+    b'id: %b:%d\ndata: {"v":%d,"id":"%b","seq":%d,"ts":"%b","chat_id":"%b","turn_id":"%b",'
+    b'"agent":%b,"type":"%b","data":%b}\n\n'
+)
+
 # What a turn can be told to say and this runtime has no occasion for.
 NOT_EMITTED: Final = (e.AgentPlan, e.Artifact, e.ToolDelta)
-# Chat and turn speak for themselves; an answer to an approval is the user's.
-_VOICELESS: Final = (e.ApprovalResponse, e.ChatTitleUpdated)
 
 
 class Encoder:
@@ -31,25 +35,26 @@ class Encoder:
         self.totals = totals
         self.attachments = attachments
 
-    def event(self, chat_id: str, epoch: str, seq: int, entry: e.Public) -> dict[str, Any]:
-        """The event that a public entry is."""
-        agent = getattr(entry, "agent", None)
-        return {
-            "v": self.version,
-            "id": event_id(epoch, seq, entry.at),
-            "seq": seq,
-            "ts": moment(entry.at),
-            "chat_id": chat_id,
-            "turn_id": entry.turn,
-            "agent": None if agent is None else _agent(agent),
-            "type": e.type_of(entry),
-            "data": DATA[type(entry)](self, entry),
-        }
-
     def frame(self, chat_id: str, epoch: str, seq: int, body: bytes) -> bytes:
-        """One `data:` line; its id is a cursor. Raises Unreadable."""
-        event = self.event(chat_id, epoch, seq, e.decode(body))  # type: ignore[arg-type]  # only public ones have a seq
-        return b"id: %b:%d\ndata: %b\n\n" % (epoch.encode(), seq, json.encode(event))
+        """One `data:` line, whose id is a cursor. Raises Unreadable.
+
+        Spelled out by hand, envelope and all: readers of long chats wait for thousands of these.
+        """
+        entry = e.decode(body)
+        agent = getattr(entry, "agent", None)
+        return _FRAME % (
+            epoch.encode(),
+            seq,
+            self.version,
+            event_id(epoch, seq, entry.at).encode(),
+            seq,
+            moment(entry.at).encode(),
+            chat_id.encode(),
+            entry.turn.encode(),
+            b"null" if agent is None else _agent(agent),
+            _TYPES[type(entry)],
+            json.encode(DATA[type(entry)](self, entry)),
+        )
 
     def ping(self, chat_id: str, at: int) -> bytes:
         """That the stream is alive. It has no place in the order."""
@@ -69,8 +74,13 @@ class Encoder:
 
 def moment(at: int) -> str:
     """Milliseconds UTC as the wire's date-time."""
-    text = datetime.fromtimestamp(at / 1000, UTC).isoformat(timespec="milliseconds")
-    return text.replace("+00:00", "Z")
+    seconds, rest = divmod(at, 1000)
+    return f"{_second(seconds)}.{rest:03d}Z"
+
+
+@lru_cache(maxsize=64)
+def _second(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
 
 
 def usage(spent: Totals) -> dict[str, Any]:
@@ -84,14 +94,17 @@ def usage(spent: Totals) -> dict[str, Any]:
     }
 
 
-def _agent(agent: e.Agent) -> dict[str, Any]:
-    return {
-        "instance_id": agent.instance_id,
-        "name": agent.name,
-        "role": agent.role,
-        "parent_id": agent.parent_id,
-        "model": agent.model,
-    }
+@lru_cache(maxsize=256)
+def _agent(agent: e.Agent) -> bytes:
+    return json.encode(
+        {
+            "instance_id": agent.instance_id,
+            "name": agent.name,
+            "role": agent.role,
+            "parent_id": agent.parent_id,
+            "model": agent.model,
+        }
+    )
 
 
 def _spelled(raw: msgspec.Raw) -> Any:
@@ -240,3 +253,4 @@ DATA: Final[dict[type, Data]] = {
 }
 
 EVENT_TYPES: Final = ("ping", *(e.type_of(kind) for kind in DATA if kind not in NOT_EMITTED))
+_TYPES: Final = {kind: e.type_of(kind).encode() for kind in DATA}

@@ -56,10 +56,11 @@ class Stage:
         self._files = files
         self._failed = failed
 
-    async def cast(self, chat: Chat, *, title: bool) -> Cast:
+    async def cast(self, chat: Chat, *, title: bool, without: bool = False) -> Cast:
         """Who plays in this chat now. Raises like `cast_of`."""
         memory = await asyncio.to_thread(self._memory, chat.workspace_id)
-        return await cast_of(self.control, self._toolbox, chat, self.settings.limits, title=title, memory=memory)
+        limits = self.settings.limits
+        return await cast_of(self.control, self._toolbox, chat, limits, title=title, memory=memory, without=without)
 
     async def begin(self, room: Room, cast: Cast, entries: list[e.Entry], extra: Iterable[Effect] = ()) -> None:
         """Write the entries that open the room's new turn, and drive it; hold the room's lock."""
@@ -95,7 +96,7 @@ class Stage:
     async def _cast_again(self, chat: Chat, turn: Turn) -> Cast:
         """The prompts and tools of today for the plan of then; who is gone fails when it is called."""
         try:
-            return await self.cast(chat, title=turn.plan.title)
+            return await self.cast(chat, title=turn.plan.title, without=True)
         except GatewayError:
             return Cast(plan=turn.plan, parts={}, built={}, derived=True)
 
