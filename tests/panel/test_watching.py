@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import pytest
 
+from crocevia.core.turn import entries as e
 from crocevia.runtime.control import watching
 from crocevia.storage.spending import add_alert, alerts
 from tests.aio import run
@@ -141,7 +142,6 @@ def test_the_timeline_joins_deltas_and_can_stop_at_any_step() -> None:
 
 
 def test_every_kind_of_event_has_its_words_in_both_languages() -> None:
-    from crocevia.core.turn import entries as e
     from crocevia.panel.words import words
 
     known = {watching._JOINED.get(kind, e.type_of(kind)) for kind in e.PUBLIC - {e.ToolDelta}}  # type: ignore[attr-defined]
@@ -226,3 +226,25 @@ def test_a_webhook_that_was_given_up_is_sent_again() -> None:
             assert ("redelivered", "webhooks", "evt_1") in await place.audited()
 
     run(work(), 40)
+
+
+def test_what_two_agents_say_at_the_same_time_is_one_step_each() -> None:
+    def agent(name: str, parent: str | None = None) -> e.Agent:
+        return e.Agent(name, name, "member" if parent else "orchestrator", parent, "m")
+
+    lead, one, two = agent("lead"), agent("one", "lead"), agent("two", "lead")
+
+    def said(who: e.Agent, delta: str) -> e.Entry:
+        return e.TextDelta(turn="t", at=0, agent=who, delta=delta)
+
+    entries: list[e.Entry] = [
+        e.TurnStarted(turn="t", at=0, input="go"),
+        *(e.AgentStarted(turn="t", at=0, agent=who) for who in (lead, one, two)),
+        *(said(who, f"{word} ") for word in ("a", "b", "c") for who in (one, two)),
+        e.TextDone(turn="t", at=0, agent=one, text="a b c"),
+        e.TextDone(turn="t", at=0, agent=lead, text="never in pieces"),
+        said(two, "d"),
+    ]
+    steps = watching._steps(iter(enumerate(entries, 1)))  # type: ignore[attr-defined]
+    texts = [(step.agent, step.depth, step.text) for step in steps if step.type == "agent.text"]
+    assert texts == [("one", 2, "a b c"), ("two", 2, "a b c d"), ("lead", 1, "never in pieces")]

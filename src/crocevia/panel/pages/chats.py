@@ -101,11 +101,10 @@ async def _one(ask: Ask) -> Shown:
     turns = await ask.services.database.read(lambda tx: watching.turns(tx, chat.id, TURNS))
     asked = ask.query.get("turn")
     shown = next((turn.id for turn in turns if turn.id == asked), chat.open_turn or (turns[0].id if turns else None))
-    steps: list[Step] = []
-    earlier = False
+    line = watching.Timeline(steps=[], earlier=False, head=0)
     if shown is not None:
         line = await ask.services.database.read(lambda tx: watching.timeline(tx, chat.id, shown))
-        steps, earlier = line.steps, line.earlier
+    steps = line.steps
     step = ask.query.get("step", "")
     context = One(
         chat=chat,
@@ -113,11 +112,11 @@ async def _one(ask: Ask) -> Shown:
         turn=shown,
         steps=steps,
         step=min(max(int(step), 1), len(steps)) if step.isascii() and step.isdigit() and len(step) < 9 else len(steps),
-        earlier=earlier,
+        earlier=line.earlier,
         open=shown is not None and shown == chat.open_turn,
         deepest=DEEPEST,
         longest=LONGEST,
-        mark=f"{shown}/{steps[-1].seq if steps else 0}/{chat.state}/{chat.waiting}",
+        mark=f"{shown}/{line.head}/{chat.state}/{chat.waiting}",
     )
     return Shown(
         template="chat",

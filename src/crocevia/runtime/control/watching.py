@@ -67,7 +67,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that belong together. seq: of the last one. depth: of the agent below the turn. text: what was said."""
+    """Events that belong together. seq: of the first one. depth: of the agent below the turn. text: what was said."""
 
     seq: int
     at: float
@@ -79,10 +79,11 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of a turn in order. earlier: whether there were more than are shown."""
+    """Steps of a turn in order. earlier: whether there were more than are shown. head: the newest event's seq."""
 
     steps: list[Step]
     earlier: bool
+    head: int
 
 
 class _Peek(msgspec.Struct):
@@ -129,7 +130,8 @@ def timeline(tx: Transaction, chat_id: str, turn_id: str) -> Timeline:
             inside = True
             newest_first.append((seq, e.decode(body)))
     steps = _steps(reversed(newest_first))
-    return Timeline(steps=steps[-MOST_STEPS:], earlier=len(steps) > MOST_STEPS)
+    head = newest_first[0][0] if newest_first else 0
+    return Timeline(steps=steps[-MOST_STEPS:], earlier=len(steps) > MOST_STEPS, head=head)
 
 
 def _backwards(tx: Transaction, chat_id: str) -> Iterator[tuple[int, bytes]]:
@@ -192,24 +194,35 @@ _JOINED: Final[dict[type, str]] = {
     e.ReasoningDelta: "agent.reasoning",
     e.ReasoningDone: "agent.reasoning",
 }
+_WHOLE: Final = (e.TextDone, e.ReasoningDone)
 
 
 def _steps(entries: Iterator[tuple[int, e.Entry]]) -> list[Step]:
     steps: list[Step] = []
+    newest: dict[str, int] = {}  # the place of each instance's newest step
     depths: dict[str, int] = {}
     tools: dict[str, str] = {}
+    heard: set[tuple[str, str]] = set()
     for seq, entry in entries:
-        if isinstance(entry, e.ToolDelta):
-            continue
+        agent = getattr(entry, "agent", None)
+        instance = "" if agent is None else agent.instance_id
+        if isinstance(entry, e.ToolDelta) or (isinstance(entry, _WHOLE) and (instance, _type(entry)) in heard):
+            continue  # it was said already, piece by piece
         step = _step(seq, entry, depths, tools)
-        before = steps[-1] if steps else None
-        if before is not None and type(entry) in _JOINED and (before.type, before.agent) == (step.type, step.agent):
-            whole = isinstance(entry, e.TextDone | e.ReasoningDone)
-            text = step.text if whole else (before.text + step.text)[:_LONGEST]
-            steps[-1] = msgspec.structs.replace(step, text=text)
-        else:
-            steps.append(step)
-    return steps
+        place = newest.get(instance, -1)
+        if type(entry) in _JOINED:
+            heard.add((instance, step.type))
+            if place >= 0 and steps[place].type == step.type:
+                before = steps[place]
+                steps[place] = msgspec.structs.replace(before, text=(before.text + step.text)[:_LONGEST])
+                continue
+        newest[instance] = len(steps)
+        steps.append(step)
+    return [msgspec.structs.replace(step, text=step.text.strip()) for step in steps]
+
+
+def _type(entry: e.Entry) -> str:
+    return _JOINED.get(type(entry), e.type_of(entry))
 
 
 def _step(seq: int, entry: e.Entry, depths: dict[str, int], tools: dict[str, str]) -> Step:
@@ -222,7 +235,7 @@ def _step(seq: int, entry: e.Entry, depths: dict[str, int], tools: dict[str, str
     return Step(
         seq=seq,
         at=entry.at / 1000,
-        type=_JOINED.get(type(entry), e.type_of(entry)),
+        type=_type(entry),
         agent=None if agent is None else agent.name,
         depth=0 if agent is None else depths[agent.instance_id],
         name=name or tools.get(call_id or ""),
