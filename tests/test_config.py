@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crocevia.config import Settings, _paths, load
+from crocevia.config import Settings, load, setting_paths
 from crocevia.core.declared import Refused
 from crocevia.core.texts import render
 from crocevia.runtime.control.tables import SERVER_TABLES
@@ -160,7 +160,7 @@ def test_secrets_do_not_show_in_a_representation(tmp_path: Path) -> None:
 
 
 def test_every_table_is_known_to_the_command_that_must_refuse_it() -> None:
-    assert set(SERVER_TABLES) == {path.partition(".")[0] for path in _paths(Settings)}
+    assert set(SERVER_TABLES) == {path.partition(".")[0] for path in setting_paths(Settings)}
 
 
 @given(st.binary(max_size=60))

@@ -1,0 +1,38 @@
+"""A server's own settings: a file in the home, the environment over it, command-line flags over both.
+
+In the environment a path is spelled `CROCEVIA_SERVER__PORT`, without regard to case or to single underscores.
+"""
+
+from .loading import load, refuse_declared, setting_paths
+from .settings import (
+    Auth,
+    Calls,
+    Files,
+    Gateway,
+    Images,
+    Log,
+    Origin,
+    Responses,
+    Search,
+    Server,
+    Settings,
+    Turns,
+)
+
+__all__ = [
+    "Auth",
+    "Calls",
+    "Files",
+    "Gateway",
+    "Images",
+    "Log",
+    "Origin",
+    "Responses",
+    "Search",
+    "Server",
+    "Settings",
+    "Turns",
+    "load",
+    "refuse_declared",
+    "setting_paths",
+]

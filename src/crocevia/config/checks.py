@@ -1,0 +1,46 @@
+"""What types alone cannot say of settings."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from crocevia.core.declared import Problem
+from crocevia.core.errors import say
+
+from .settings import Auth, Calls, Search, Settings
+
+_WEAK: Final = frozenset({"undefined", "null", "none", "changeme", "password", "secret", "token"})
+
+
+def check(settings: Settings, problems: list[Problem]) -> None:
+    if not 0 <= settings.server.port <= 65535:
+        problems.append(Problem("server.port", say("number_between", least=0, most=65535)))
+    for path in ("server.max_body_bytes", *(f"calls.{name}" for name in Calls.__struct_fields__)):
+        table, _, name = path.partition(".")
+        if not 0 < getattr(getattr(settings, table), name) < 1e12:
+            problems.append(Problem(path, say("number_positive")))
+    _check_search(settings.search, problems)
+    for name in ("token", "password"):
+        secret = getattr(settings.gateway.auth, name)
+        if secret is not None and (not secret.strip() or secret.strip().lower() in _WEAK):
+            problems.append(Problem(f"gateway.auth.{name}", say("secret_weak")))
+    _check_mode(settings.gateway.auth, problems)
+
+
+def _check_search(search: Search, problems: list[Problem]) -> None:
+    if search.url is not None and not search.url.startswith(("http://", "https://")):
+        problems.append(Problem("search.url", say("cli_bad_url")))
+    if not 1 <= search.results <= 20:
+        problems.append(Problem("search.results", say("number_between", least=1, most=20)))
+    if not 0 < search.timeout_seconds < 1e6:
+        problems.append(Problem("search.timeout_seconds", say("number_positive")))
+
+
+def _check_mode(auth: Auth, problems: list[Problem]) -> None:
+    if auth.mode == "password" and auth.password is None:
+        problems.append(Problem("gateway.auth.password", say("field_missing")))
+    if auth.mode == "trusted-proxy":
+        if auth.token is not None:
+            problems.append(Problem("gateway.auth.token", say("token_beside_proxy")))
+        if not auth.trusted_proxy.user_header:
+            problems.append(Problem("gateway.auth.trustedProxy.userHeader", say("field_missing")))
