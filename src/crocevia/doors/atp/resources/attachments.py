@@ -7,8 +7,8 @@ import re
 from typing import Final
 
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.runtime.blobs import Blobs
 from crocevia.runtime.control import chat_attachments as attachments
+from crocevia.runtime.control import uploads
 
 from ..delivery import attachment as as_file
 from ..delivery import deliver
@@ -39,7 +39,7 @@ async def upload(request: Request) -> Answer:
     form = FileForm(request, attachments.MAX_BYTES)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
-            received = await Blobs(request.control.home.files).receive(form.pieces())
+            received = await uploads.receive(request.control, form.pieces())
     except TimeoutError:
         raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
     made = await attachments.upload(request.control, *_chat(request), key, form.name, received)

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.runtime.blobs import Blobs
-from crocevia.runtime.control import images
+from crocevia.runtime.control import images, uploads
 
 from ..delivery import attachment, deliver
 from ..form import UPLOAD_SECONDS, FileForm
@@ -42,7 +41,7 @@ async def upload(request: Request) -> Answer:
     form = FileForm(request, images.MAX_UPLOAD)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
-            received = await Blobs(request.control.home.files).receive(form.pieces())
+            received = await uploads.receive(request.control, form.pieces())
     except TimeoutError:
         raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
     except GatewayError as error:

@@ -1,0 +1,16 @@
+"""Files on their way in."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+from crocevia.runtime.blobs import Blobs, Received
+
+from .context import Control
+
+__all__ = ["Received", "receive"]
+
+
+async def receive(control: Control, pieces: AsyncIterator[bytes]) -> Received:
+    """Bytes on the disk that are nobody's yet. Whatever `pieces` raises leaves nothing behind. Raises UNAVAILABLE."""
+    return await Blobs(control.home.files).receive(pieces)
