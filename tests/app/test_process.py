@@ -6,11 +6,12 @@ import http.client
 import json
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +103,7 @@ import sys
 import crocevia.app, crocevia.app.logs, uvloop
 from crocevia.config import Log
 crocevia.app.logs.configure(Log())
-import crocevia.engines.scripted, crocevia.engines.openai_chat, crocevia.engines.anthropic
+import crocevia.engines.scripted.engine, crocevia.engines.openai.chat, crocevia.engines.anthropic.messages
 print([name for name in {HEAVY!r} if name in sys.modules])
 """
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=30)
@@ -136,6 +137,43 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
         child.wait(timeout=10)
         assert time.monotonic() - began < 3
         sock.close()
+    with closing(sqlite3.connect(tmp_path / "crocevia.db")) as rows:  # and yet knows what the call was
+        assert rows.execute("SELECT outcome, ended_by FROM call_records").fetchall() == [("draining", "gateway")]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the size of another process's files")
+def test_a_full_disk_is_a_503_until_there_is_room_again_and_no_record_is_lost(tmp_path: Path) -> None:
+    import resource
+
+    def post() -> tuple[int, str | None, bytes]:
+        connection.request("POST", "/agent", json.dumps(HELLO), {"X-Pepper-Key": KEY, "X-Pepper-Project": "casa"})
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("Retry-After"), answer.read()
+
+    with (
+        process(tmp_path) as (child, banner),
+        closing(http.client.HTTPConnection("127.0.0.1", port_of(banner), timeout=10)) as connection,
+    ):
+        assert post()[0] == 200
+        room = max(file.stat().st_size for file in tmp_path.glob("crocevia.db*")) + 64 * 1024
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (room, resource.RLIM_INFINITY))
+        served = 1
+        while (refused := post())[0] == 200:
+            served += 1
+            assert served < 5000
+        assert refused[:2] == (503, "1")
+        assert json.loads(refused[2])["error"]["code"] == "servizio_non_disponibile"
+        assert child.stderr is not None
+        told = json.loads(child.stderr.readline())
+        assert (told["level"], told["reason"][:7]) == ("error", "SQLITE_")
+        resource.prlimit(child.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+        end = time.monotonic() + 10
+        while post()[0] != 200:
+            assert time.monotonic() < end
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(timeout=20) == 0
+    with closing(sqlite3.connect(tmp_path / "crocevia.db")) as rows:
+        assert rows.execute("SELECT count(*) FROM call_records WHERE outcome = 'ok'").fetchone() == (served + 1,)
 
 
 def test_a_taken_address_and_a_served_home_are_said_in_a_word(tmp_path: Path) -> None:

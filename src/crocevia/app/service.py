@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
 
 import msgspec
@@ -37,9 +38,11 @@ from .money import open_money
 from .panel import open_panel
 from .responses import PATHS, is_enabled, open_responses
 from .site import SOCKETS, Application, Receive, Scope, Send, dispatch, health
+from .store import watch_store
 from .turns import open_turns
 
 HOUR: Final = 3600
+_HASTE_SECONDS: Final = 2.0
 
 
 class Service(msgspec.Struct, frozen=True):
@@ -85,6 +88,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
     stack = AsyncExitStack()
     try:
         await catalogue.start()
+        await stack.enter_async_context(watch_store(database, log))
         money = await stack.enter_async_context(open_money(database, catalogue, Signer(home), log))
         limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
         attachments = Attachments()
@@ -210,6 +214,12 @@ class App:
             await send({"type": "lifespan.startup.failed", "message": ""})
             return
         await send({"type": "lifespan.startup.complete"})
-        await receive()
+        try:
+            await receive()
+        except asyncio.CancelledError:  # a second signal: in haste, but what is known is still written
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_HASTE_SECONDS):
+                    await self._opening.__aexit__(None, None, None)
+            raise
         await self._opening.__aexit__(None, None, None)
         await send({"type": "lifespan.shutdown.complete"})

@@ -159,6 +159,7 @@ class Database:
         report: Callable[[Exception], None] | None = None,
     ) -> None:
         self.path = path
+        self.failing_because = ""  # the name of the latest error
         self.failing_since: float | None = None  # time.monotonic() of the first group in a row that was not written
         self._report = report or _log_failed_post
         try:
@@ -283,6 +284,7 @@ class Database:
             self._connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
             self._roll_back()
+            self.failing_because = getattr(error, "sqlite_errorname", type(error).__name__)
             if self.failing_since is None:
                 self.failing_since = time.monotonic()
             refused = GatewayError(Code.UNAVAILABLE)
