@@ -64,7 +64,7 @@ def test_a_team_survives_a_few_kills(tmp_path: Path) -> None:
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(1800)
+@pytest.mark.timeout(5400)
 def test_a_team_survives_three_hundred_kills_over_sixty_turns(tmp_path: Path) -> None:
     asyncio.run(torment(tmp_path, turns=60, kills=300))
 
