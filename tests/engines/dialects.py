@@ -7,12 +7,12 @@ from pathlib import Path
 
 from crocevia.core.answers import Answer, fold
 from crocevia.core.events import ModelEvent
-from crocevia.engines import upstream_errors
-from crocevia.engines.anthropic import AnthropicDialect
-from crocevia.engines.openai_chat import ChatDialect
-from crocevia.engines.openai_responses import ResponsesDialect
-from crocevia.engines.sse import SseDecoder
-from crocevia.engines.upstream import Dialect
+from crocevia.engines.anthropic.messages import AnthropicDialect
+from crocevia.engines.openai.chat import ChatDialect
+from crocevia.engines.openai.responses import ResponsesDialect
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream.driver import Dialect
+from crocevia.engines.upstream.sse import SseDecoder
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 BASES = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1"}

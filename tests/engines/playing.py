@@ -12,9 +12,9 @@ from crocevia.core.calls import Engine, ModelRequest
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent
 from crocevia.core.messages import user
-from crocevia.engines.http import HttpClient, Timeouts
-from crocevia.engines.retry import RetryPolicy
-from crocevia.engines.upstream import UpstreamEngine
+from crocevia.engines.upstream.driver import UpstreamEngine
+from crocevia.engines.upstream.http import HttpClient, Timeouts
+from crocevia.engines.upstream.retry import RetryPolicy
 from tests.aio import run
 from tests.fakes.provider import Play, Provider, play
 

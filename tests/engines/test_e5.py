@@ -10,7 +10,7 @@ import pytest
 
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError
-from crocevia.engines.e5 import SIZE, E5Engine, is_installed
+from crocevia.engines.e5.engine import SIZE, E5Engine, is_installed
 from tests.aio import run
 
 pytestmark = pytest.mark.skipif(not is_installed(), reason="the local extra is not installed")

@@ -11,7 +11,7 @@ import pytest
 import trustme
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.engines.http import HttpClient, HttpResponse, Timeouts
+from crocevia.engines.upstream.http import HttpClient, HttpResponse, Timeouts
 from tests.aio import run
 from tests.fakes.provider import CUT, RESET, Play, Provider, Step, answer, play, silence
 

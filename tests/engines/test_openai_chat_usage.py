@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from crocevia.core.usage import Usage
-from crocevia.engines.openai_chat_usage import read
+from crocevia.engines.openai.usage import read
 
 
 @pytest.mark.parametrize("name", ["input", "inputTokens", "input_tokens", "promptTokens", "prompt_tokens", "prompt_n"])

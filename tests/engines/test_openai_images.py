@@ -11,8 +11,8 @@ import pytest
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.images import ImageWish, Picture
-from crocevia.engines.http import HttpClient
-from crocevia.engines.openai_images import ImagesEngine
+from crocevia.engines.openai.images import ImagesEngine
+from crocevia.engines.upstream.http import HttpClient
 
 PNG = b"\x89PNG\r\n\x1a\n"
 GOOD = {"data": [{"b64_json": base64.b64encode(PNG).decode()}], "usage": {"input_tokens": 5, "output_tokens": 7}}

@@ -13,9 +13,9 @@ from crocevia.core.answers import AnswerFold
 from crocevia.core.calls import AnswerFormat, ModelRequest, Sampling, ToolChoice
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import Tool, user
-from crocevia.engines.http import HttpClient
-from crocevia.engines.openai_chat import ChatDialect
-from crocevia.engines.upstream import UpstreamEngine
+from crocevia.engines.openai.chat import ChatDialect
+from crocevia.engines.upstream.driver import UpstreamEngine
+from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
 from tests.fakes.provider import Provider, answer, play
 

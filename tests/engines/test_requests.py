@@ -27,8 +27,8 @@ from crocevia.core.messages import (
     UserMessage,
     user,
 )
-from crocevia.engines.openai_chat import ChatDialect
-from crocevia.engines.openai_responses import ResponsesDialect
+from crocevia.engines.openai.chat import ChatDialect
+from crocevia.engines.openai.responses import ResponsesDialect
 
 from .dialects import BASES, KEY, dialect, streamed, transcript
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.engines.retry import RetryPolicy, pause, retry_after
+from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
 
 POLICY = RetryPolicy(attempts=4, base=0.5, cap=2.0, patience=20.0)
 

@@ -17,7 +17,7 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, ToolCallDone, ToolCallStarted
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, user
 from crocevia.core.usage import Usage
-from crocevia.engines.scripted import ScriptedEngine, build
+from crocevia.engines.scripted.engine import ScriptedEngine, build
 from tests.aio import run
 
 Script = list[dict[str, Any]]

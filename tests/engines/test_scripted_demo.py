@@ -12,8 +12,8 @@ from msgspec import Raw
 
 from crocevia.core import json
 from crocevia.core.messages import Tool, user
-from crocevia.engines.scripted_demo import asked_for
-from crocevia.engines.scripted_samples import sample
+from crocevia.engines.scripted.demo import asked_for
+from crocevia.engines.scripted.samples import sample
 from tests.engines.test_scripted import after, answer, request, tool
 
 CLIMATE = {

@@ -16,8 +16,8 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, Stopped, ToolCallDone
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, user
 from crocevia.core.texts import render
-from crocevia.engines.scripted import ScriptedEngine
-from crocevia.engines.scripted_steps import parse
+from crocevia.engines.scripted.engine import ScriptedEngine
+from crocevia.engines.scripted.steps import parse
 from tests.aio import run
 
 WRONG: list[tuple[list[dict[str, Any]], str, str]] = [

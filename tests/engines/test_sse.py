@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.engines.sse import SseDecoder, SseEvent
+from crocevia.engines.upstream.sse import SseDecoder, SseEvent
 
 
 def decode(*chunks: bytes) -> list[SseEvent]:

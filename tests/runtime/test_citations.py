@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from crocevia.core import json
 from crocevia.core.calls import ModelRequest
 from crocevia.core.messages import FilePart, UserMessage
-from crocevia.engines.anthropic import AnthropicDialect
+from crocevia.engines.anthropic.messages import AnthropicDialect
 from crocevia.runtime.citations import MIN_WORDS, MOST, MOST_PASSAGE, Citation, locate, told
 
 WORDS = st.lists(st.sampled_from(["alfa", "beta", "gamma", "delta", "epsilon", "zeta", "eta"]), max_size=40)

@@ -13,7 +13,7 @@ from crocevia.app.classic import _search
 from crocevia.config import Search
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import ToolCall
-from crocevia.engines.http import HttpClient
+from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.websearch import MOST_EXCERPT, MOST_QUERY, TOOL, WebSearch
 from tests.aio import run
 from tests.fakes.provider import CUT, Play, Provider, answer, play, silence

@@ -10,7 +10,7 @@ from typing import Final
 from crocevia.config import Search, Settings
 from crocevia.core.errors import Code, GatewayError
 from crocevia.doors.pepper import ClassicEndpoint
-from crocevia.engines.http import HttpClient
+from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.classic import Classic
 from crocevia.runtime.conversations import Conversations

@@ -79,6 +79,6 @@ class _Trusted:
 def _check(spec: EngineSpec) -> None:
     """Raises GatewayError if a script could not be played."""
     if spec.kind == "scripted" and spec.script:
-        from crocevia.engines.scripted_steps import parse
+        from crocevia.engines.scripted.steps import parse
 
         parse(spec.script, engine=spec.name)

@@ -11,7 +11,7 @@ import msgspec
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.doors.responses import Desk, ResponsesDoor, Targets
-from crocevia.engines.e5 import E5Engine, is_installed
+from crocevia.engines.e5.engine import E5Engine, is_installed
 from crocevia.runtime.control.attachments import RESPONSES, FetchPolicy, Intake, Limits
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.control.operators import LockoutRules, Rules, networks, open_operators

@@ -98,8 +98,8 @@ async def _ask_here(home: Home, project: str, text: str) -> None:
     from crocevia.core.calls import ModelRequest
     from crocevia.core.events import TextDelta
     from crocevia.core.messages import user
-    from crocevia.engines.http import HttpClient
     from crocevia.engines.registry import EngineContext, build
+    from crocevia.engines.upstream.http import HttpClient
 
     catalogue = _catalogue(home)
     spec = catalogue.projects.get(project)

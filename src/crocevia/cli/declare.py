@@ -58,6 +58,6 @@ def require(home: Home) -> None:
 def check_engine(spec: EngineSpec) -> None:
     """Raises GatewayError if a script could not be played."""
     if spec.kind == "scripted" and spec.script:
-        from crocevia.engines.scripted_steps import parse
+        from crocevia.engines.scripted.steps import parse
 
         parse(spec.script, engine=spec.name)

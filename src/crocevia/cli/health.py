@@ -110,7 +110,7 @@ def engines(home: Home) -> Iterator[Finding]:
 
 
 async def _probe_all(catalogue: Catalogue, home: Home) -> list[Finding]:
-    from crocevia.engines.http import HttpClient
+    from crocevia.engines.upstream.http import HttpClient
 
     http = HttpClient()
     try:

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.engines.sse import SseDecoder
+from crocevia.engines.upstream.sse import SseDecoder
 
 
 class Read(msgspec.Struct, frozen=True):

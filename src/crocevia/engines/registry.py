@@ -13,7 +13,7 @@ from crocevia.core.catalogue import EngineKind, EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 
 if TYPE_CHECKING:
-    from .http import HttpClient
+    from crocevia.engines.upstream.http import HttpClient
 
 
 class EngineContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,13 +29,13 @@ class EngineContext(msgspec.Struct, frozen=True, kw_only=True):
 
 # module:function, each `(spec, context) -> Engine`.
 KINDS: dict[EngineKind, str] = {
-    "anthropic": "crocevia.engines.anthropic:build",
-    "openai-chat": "crocevia.engines.openai_chat:build",
-    "openai-responses": "crocevia.engines.openai_responses:build",
-    "openai-images": "crocevia.engines.openai_images:build",
-    "openai-embeddings": "crocevia.engines.openai_embeddings:build",
+    "anthropic": "crocevia.engines.anthropic.messages:build",
+    "openai-chat": "crocevia.engines.openai.chat:build",
+    "openai-responses": "crocevia.engines.openai.responses:build",
+    "openai-images": "crocevia.engines.openai.images:build",
+    "openai-embeddings": "crocevia.engines.openai.embeddings:build",
     "llama": "crocevia.engines.llama.engine:build",
-    "scripted": "crocevia.engines.scripted:build",
+    "scripted": "crocevia.engines.scripted.engine:build",
 }
 
 

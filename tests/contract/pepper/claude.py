@@ -9,9 +9,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from crocevia.engines.http import HttpClient
-from crocevia.engines.retry import RetryPolicy
-from crocevia.engines.upstream import UpstreamEngine
+from crocevia.engines.upstream.driver import UpstreamEngine
+from crocevia.engines.upstream.http import HttpClient
+from crocevia.engines.upstream.retry import RetryPolicy
 from tests.doors.pepper.asgi import Exchange, ask
 from tests.doors.pepper.house import House, house
 from tests.engines.dialects import dialect

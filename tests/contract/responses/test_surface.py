@@ -12,7 +12,7 @@ import pytest
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.doors.responses import errors
-from crocevia.engines.e5 import is_installed
+from crocevia.engines.e5.engine import is_installed
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.documents.zoo import photo as picture

@@ -25,9 +25,9 @@ from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, To
 from crocevia.core.texts import render
 from crocevia.core.usage import Usage
 from crocevia.engines import registry
-from crocevia.engines.http import HttpClient
 from crocevia.engines.llama.engine import LlamaEngine
 from crocevia.engines.llama.worker import LlamaSettings
+from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
 
 FAKE = Path(__file__).with_name("fake_child.py")
@@ -392,7 +392,7 @@ import asyncio, sys
 from pathlib import Path
 from crocevia.core.calls import ModelRequest
 from crocevia.core.messages import user
-from crocevia.engines.http import HttpClient
+from crocevia.engines.upstream.http import HttpClient
 from crocevia.engines.llama.engine import LlamaEngine
 
 async def main():

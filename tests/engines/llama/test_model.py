@@ -24,9 +24,9 @@ from crocevia.core.calls import ModelRequest
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, StopReason, TextDelta
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolExample, ToolMessage, user
-from crocevia.engines.http import HttpClient
 from crocevia.engines.llama.engine import LlamaEngine
 from crocevia.engines.llama.weights import CATALOGUE, DEFAULT, path_of
+from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
 
 

@@ -10,8 +10,8 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import ModelEvent
-from crocevia.engines.http import HttpClient
 from crocevia.engines.registry import EngineContext
+from crocevia.engines.upstream.http import HttpClient
 
 from . import weights
 from .exchange import Exchange

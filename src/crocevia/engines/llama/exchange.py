@@ -20,9 +20,10 @@ from crocevia.core.events import (
 )
 from crocevia.core.messages import Tool, ToolCall
 from crocevia.core.usage import Usage
-from crocevia.engines import sampling, upstream_errors
-from crocevia.engines.http import HttpResponse
-from crocevia.engines.sse import SseDecoder
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream import sampling
+from crocevia.engines.upstream.http import HttpResponse
+from crocevia.engines.upstream.sse import SseDecoder
 
 from . import prompt
 from .reply import ReplyDecoder

@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.engines.http import HttpClient, HttpResponse
+from crocevia.engines.upstream.http import HttpClient, HttpResponse
 
 from .child import ChildSettings
 from .prompt import lesson

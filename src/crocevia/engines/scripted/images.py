@@ -9,9 +9,9 @@ import struct
 import zlib
 from typing import Final
 
-from ..core.calls import ModelRequest
-from ..core.images import ImageWish, Picture
-from ..core.messages import user
+from crocevia.core.calls import ModelRequest
+from crocevia.core.images import ImageWish, Picture
+from crocevia.core.messages import user
 
 SIDE: Final = 64
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"

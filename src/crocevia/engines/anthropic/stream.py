@@ -25,10 +25,9 @@ from crocevia.core.events import (
 )
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
-
-from . import upstream_errors
-from . import upstream_shapes as shapes
-from .sse import SseEvent
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream import shapes
+from crocevia.engines.upstream.sse import SseEvent
 
 DIALECT = "anthropic"
 

@@ -22,10 +22,10 @@ from crocevia.core.events import (
     UsageReported,
 )
 from crocevia.core.messages import ToolCall
-
-from . import openai_chat_usage, upstream_errors
-from . import upstream_shapes as shapes
-from .sse import SseEvent
+from crocevia.engines.openai import usage as openai_chat_usage
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream import shapes
+from crocevia.engines.upstream.sse import SseEvent
 
 _STOPS = {
     "tool_calls": StopReason.TOOL_USE,

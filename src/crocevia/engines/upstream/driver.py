@@ -12,11 +12,11 @@ from typing import Protocol
 from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent, ParametersLeftOut, UsageReported
-
-from . import sampling, upstream_errors
-from .http import HttpClient, HttpResponse
-from .retry import RetryPolicy, pause, retry_after
-from .sse import SseDecoder, SseEvent
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream import sampling
+from crocevia.engines.upstream.http import HttpClient, HttpResponse
+from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
+from crocevia.engines.upstream.sse import SseDecoder, SseEvent
 
 _ERROR_BODY = 64 * 1024
 _ERROR_SECONDS = 5.0

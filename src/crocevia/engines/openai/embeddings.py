@@ -14,12 +14,11 @@ from crocevia.core.catalogue import EngineSpec
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import ModelEvent
-
-from . import upstream_errors
-from .http import HttpClient
-from .openai_chat import BASE_URL, bearer
-from .registry import EngineContext
-from .retry import RetryPolicy, pause, retry_after
+from crocevia.engines.openai.chat import BASE_URL, bearer
+from crocevia.engines.registry import EngineContext
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream.http import HttpClient
+from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
 
 _PROBE_SECONDS = 10.0
 

@@ -15,9 +15,8 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
-
-from .connection import Connection, Cut
-from .origins import Origin, connect, request_head, target
+from crocevia.engines.upstream.connection import Connection, Cut
+from crocevia.engines.upstream.origins import Origin, connect, request_head, target
 
 MAX_BODY: Final = 32 * 2**20
 KEEP_SECONDS: Final = 30.0  # how long an unused connection is kept

@@ -14,8 +14,7 @@ from msgspec import Raw
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import FilePart, Tool, ToolMessage
-
-from . import upstream_errors
+from crocevia.engines.upstream import errors as upstream_errors
 
 # Providers refuse empty texts; a tool that said nothing has still answered.
 NO_OUTPUT = "(no output)"

@@ -15,12 +15,10 @@ import msgspec
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
-
-from . import sampling
-from . import upstream_shapes as shapes
-from .openai_chat_stream import ChatDecoder
-from .registry import EngineContext
-from .upstream import UpstreamEngine
+from crocevia.engines.openai.chat_stream import ChatDecoder
+from crocevia.engines.registry import EngineContext
+from crocevia.engines.upstream import sampling, shapes
+from crocevia.engines.upstream.driver import UpstreamEngine
 
 BASE_URL = "https://api.openai.com/v1"
 _IDS = re.compile(r"[\x21-\x7e]{1,40}")

@@ -7,8 +7,8 @@ from itertools import takewhile
 
 import msgspec
 
-from ..core.calls import ModelRequest
-from ..core.messages import AssistantMessage, ToolMessage, UserMessage
+from crocevia.core.calls import ModelRequest
+from crocevia.core.messages import AssistantMessage, ToolMessage, UserMessage
 
 _PLACEHOLDER = re.compile(r"\{(last_user|tool_result)\}")
 

@@ -11,10 +11,10 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 from msgspec import Meta, Raw
 
-from ..core import json
-from ..core.errors import Code, GatewayError, Message
-from ..core.events import StopReason
-from ..core.usage import Usage
+from crocevia.core import json
+from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.core.events import StopReason
+from crocevia.core.usage import Usage
 
 Milliseconds = Annotated[float, Meta(ge=0, le=600_000)]
 Count = Annotated[int, Meta(ge=0)]

@@ -12,7 +12,7 @@ from typing import BinaryIO
 
 import msgspec
 
-from .e5 import HEAD, SIZE
+from crocevia.engines.e5.engine import HEAD, SIZE
 
 
 def serve(source: BinaryIO, sink: BinaryIO) -> None:

@@ -15,13 +15,11 @@ from msgspec import Raw
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
-
-from . import sampling
-from . import upstream_shapes as shapes
-from .openai_chat import BASE_URL, bearer, is_official
-from .openai_responses_stream import DIALECT, ResponsesDecoder
-from .registry import EngineContext
-from .upstream import UpstreamEngine
+from crocevia.engines.openai.chat import BASE_URL, bearer, is_official
+from crocevia.engines.openai.responses_stream import DIALECT, ResponsesDecoder
+from crocevia.engines.registry import EngineContext
+from crocevia.engines.upstream import sampling, shapes
+from crocevia.engines.upstream.driver import UpstreamEngine
 
 _IDS = re.compile(r"[\x21-\x7e]{1,64}")
 # These families cannot reason and refuse to be asked for it.

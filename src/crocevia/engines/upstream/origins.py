@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
 
-from .connection import Connection
+from crocevia.engines.upstream.connection import Connection
 
 _SECOND_FAMILY_SECONDS: Final = 0.25  # head start of the first address family (RFC 8305)
 

@@ -18,12 +18,10 @@ from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest, Reasoning
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
-
-from . import sampling
-from . import upstream_shapes as shapes
-from .anthropic_stream import DIALECT, AnthropicDecoder
-from .registry import EngineContext
-from .upstream import UpstreamEngine
+from crocevia.engines.anthropic.stream import DIALECT, AnthropicDecoder
+from crocevia.engines.registry import EngineContext
+from crocevia.engines.upstream import sampling, shapes
+from crocevia.engines.upstream.driver import UpstreamEngine
 
 _BASE_URL = "https://api.anthropic.com"
 _VERSION = "2023-06-01"

@@ -17,12 +17,11 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import ModelEvent
 from crocevia.core.images import ImageSetting, ImageWish, Painted, Picture
 from crocevia.core.usage import Usage
-
-from . import upstream_errors
-from .http import HttpClient
-from .openai_chat import BASE_URL, bearer
-from .registry import EngineContext
-from .retry import retry_after
+from crocevia.engines.openai.chat import BASE_URL, bearer
+from crocevia.engines.registry import EngineContext
+from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream.http import HttpClient
+from crocevia.engines.upstream.retry import retry_after
 
 _PROBE_SECONDS: Final = 10.0
 _SIZES: Final = {"1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536", "as_input_image": "auto"}

@@ -11,10 +11,10 @@ import re
 from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from ..core.calls import Abilities, ModelRequest
-from ..core.catalogue import EngineSpec
-from ..core.errors import Code, GatewayError, say
-from ..core.events import (
+from crocevia.core.calls import Abilities, ModelRequest
+from crocevia.core.catalogue import EngineSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.events import (
     ModelEvent,
     ReasoningDelta,
     Stopped,
@@ -25,12 +25,13 @@ from ..core.events import (
     ToolCallStarted,
     UsageReported,
 )
-from ..core.images import ImageSetting, ImageWish, Painted, Picture
-from ..core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
-from ..core.usage import Usage
-from . import scripted_demo, scripted_images
-from .scripted_scene import Scene, look
-from .scripted_steps import (
+from crocevia.core.images import ImageSetting, ImageWish, Painted, Picture
+from crocevia.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
+from crocevia.core.usage import Usage
+from crocevia.engines.scripted import demo as scripted_demo
+from crocevia.engines.scripted import images as scripted_images
+from crocevia.engines.scripted.scene import Scene, look
+from crocevia.engines.scripted.steps import (
     CallTool,
     Cut,
     Delay,
@@ -48,7 +49,7 @@ from .scripted_steps import (
 )
 
 if TYPE_CHECKING:
-    from .registry import EngineContext
+    from crocevia.engines.registry import EngineContext
 
 Beat: TypeAlias = float | list[ModelEvent]
 """One moment of an answer: seconds to wait, or a batch to yield."""

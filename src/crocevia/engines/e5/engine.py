@@ -84,7 +84,7 @@ async def _start() -> asyncio.subprocess.Process:
     kept = {name: os.environ[name] for name in ("PATH", "LANG") if name in os.environ}
     return await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-I", "-m", "crocevia.engines.e5_worker"),
+        *("-I", "-m", "crocevia.engines.e5.worker"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..core import json
-from ..core.errors import GatewayError
-from ..core.messages import Tool
-from .scripted_samples import sample, words
-from .scripted_scene import Scene
-from .scripted_steps import CallTool, SayText, Step
+from crocevia.core import json
+from crocevia.core.errors import GatewayError
+from crocevia.core.messages import Tool
+from crocevia.engines.scripted.samples import sample, words
+from crocevia.engines.scripted.scene import Scene
+from crocevia.engines.scripted.steps import CallTool, SayText, Step
 
 _QUOTED = 400
 # A tool `get_home_status` is asked for by «home status» too: what people say is the thing, seldom the verb.

@@ -1,0 +1,1 @@
+"""A small embedding model that runs inside, in a child process."""
