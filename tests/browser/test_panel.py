@@ -176,7 +176,7 @@ def _people_at_work(server: LiveServer, cookie: str) -> dict[str, str]:
     """Chats that wait for an approval and for the app, and one that is done."""
     name = [{"name": "camera"}]
     agent = {"name": "porter", "mode": "primary", "system_prompt": "Watch.", "external_tools_enabled": name}
-    _api(server, "/tools", {"name": "camera", "parameters": {"type": "object"}})
+    _api(server, "/tools", {"name": "camera", "parameters": {"type": "object"}, "timeout_seconds": 600})
     porter = _api(server, "/agents", agent)["id"]
     _api(server, "/teams", {"name": "gate", "orchestrator_id": porter})
     chats = {
@@ -323,11 +323,11 @@ def test_from_the_setup_link_to_a_project_its_key_and_an_answer(
 
 
 def _tab_to(page: Any, name: str) -> None:
-    """Press Tab until the thing with this text has the focus, as somebody without a mouse would."""
+    """Press Tab until the thing with this text (its first line) has the focus, as somebody without a mouse would."""
     for _ in range(60):
         page.keyboard.press("Tab")
         text = page.evaluate("(document.activeElement.labels?.[0] ?? document.activeElement).innerText || ''")
-        if text.strip() == name:
+        if text.strip().partition("\n")[0] == name:
             return
     raise AssertionError(f"Tab never came to {name!r}")
 
@@ -369,7 +369,8 @@ def test_with_the_keyboard_alone_from_the_login_to_an_approval(
     page.keyboard.type(PASSWORD)  # the field has the focus already
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Overview").wait_for()
-    _tab_to(page, "Waiting room\n2" if page.locator(".count").inner_text() == "2" else "Waiting room\n3")
+    assert int(page.locator(".count").inner_text()) >= 1
+    _tab_to(page, "Waiting room")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Waiting room").wait_for()
     while chat not in page.evaluate("document.activeElement.form?.action ?? ''"):
