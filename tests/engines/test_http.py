@@ -11,6 +11,7 @@ import pytest
 import trustme
 
 from crocevia.core.errors import Code, GatewayError
+from crocevia.engines.upstream import http as upstream_http
 from crocevia.engines.upstream.http import HttpClient, HttpResponse, Timeouts
 from tests.aio import run
 from tests.fakes.provider import CUT, RESET, Play, Provider, Step, answer, play, silence
@@ -197,6 +198,20 @@ def test_a_pooled_connection_that_went_stale_is_replaced_once_and_only_once() ->
         with pytest.raises(GatewayError):
             await send(http, provider.url)
         assert len(provider.requests) == 5
+
+
+def test_a_pooled_connection_that_was_cut_after_a_while_was_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(upstream_http, "STALE_SECONDS", 0.05)
+    gate = asyncio.Event()
+
+    @with_provider(answer(200, b"1"), silence(gate), answer(200, b"2"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        assert await (await send(http, provider.url)).read() == b"1"
+        asyncio.get_running_loop().call_later(0.1, gate.set)
+        with pytest.raises(GatewayError) as failure:
+            await send(http, provider.url)
+        assert failure.value.code is Code.UPSTREAM_FAILED
+        assert len(provider.requests) == 2
 
 
 def test_a_new_connection_that_hangs_up_is_not_tried_again() -> None:

@@ -20,6 +20,8 @@ from crocevia.engines.upstream.origins import Origin, connect, request_head, tar
 
 MAX_BODY: Final = 32 * 2**20
 KEEP_SECONDS: Final = 30.0  # how long an unused connection is kept
+# A kept connection that was closed meanwhile says so at once; one that is cut later was being worked for, and paid.
+STALE_SECONDS: Final = 5.0
 # How long the end of an answer that was already understood may take before its connection is given up.
 TAIL_SECONDS: Final = 1.0
 
@@ -163,17 +165,18 @@ class HttpResponse:
         self._watch()
 
     async def begin(self, head: bytes, body: bytes | None, *, forgive: bool = False) -> bool:
-        """Send, and wait for the status. False if `forgive` and the connection ended before any byte came.
+        """Send, and wait for the status. False if `forgive` and the connection ended at once, before any byte.
 
         Raises GatewayError, closed by then.
         """
-        connection = self._connection
+        connection, sent = self._connection, self._loop.time()
         try:
             connection.send(head, body)
             self.status = await connection.head()
         except Cut:
             self.close()
-            if forgive and not connection.began and not self._expired:
+            stale = not (connection.began or self._expired) and self._loop.time() - sent < STALE_SECONDS
+            if forgive and stale:
                 return False
             raise self._cut() from None
         except BaseException:
