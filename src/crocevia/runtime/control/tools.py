@@ -19,8 +19,6 @@ RESERVED: Final = frozenset(
         *("read", "list", "stat", "write", "execute"),
         *("wiki_read", "wiki_ls", "wiki_write", "skill_read", "skill_list", "skill_write"),
         *("exa_search", "exa_contents", "calculator", "convert_units", "delegate_task", "set_chat_title"),
-        # Built-in tools of ours that the contract does not list: a client tool of the same name would never be called.
-        *("wiki_search", "memory_read", "memory_write", "answer_escalation"),
     }
 )
 
