@@ -15,11 +15,12 @@ GOOD = json.dumps(HELLO).encode()
 H2C = {"connection": "Upgrade, HTTP2-Settings", "upgrade": "h2c", "http2-settings": "AAMAAABkAAQAoAAAAAIAAAAA"}
 
 
-def test_an_offer_of_http2_is_ignored_and_its_body_is_read() -> None:
+@pytest.mark.parametrize("offer", [H2C, {"connection": "Upgrade", "upgrade": "websocket"}])
+def test_an_offer_of_another_protocol_is_ignored_and_its_body_is_read(offer: dict[str, str]) -> None:
     async def work() -> None:
         async with serving() as place, place.open() as (reader, writer):
             for body in (GOOD, json.dumps(HELLO | {"system": "\r\nUpgrade: h2c\r\n"}).encode()):
-                writer.write(request("/agent", body, **H2C))
+                writer.write(request("/agent", body, **offer))
                 assert (await read_answer(reader))[0] == 200  # the second one on the same connection
 
     run(work(), timeout=20)

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 STALL_SECONDS = 120.0
 _SWITCHED = b"HTTP/1.1 101"
-_H2C: Final = re.compile(rb"\r\nupgrade:[ \t]*h2c[ \t]*(?=\r|$)", re.IGNORECASE)
+_OFFER: Final = re.compile(rb"\r\nupgrade:[ \t]*(h2c|websocket)[ \t]*(?=\r|$)", re.IGNORECASE)
 
 
 class Joined:
@@ -75,10 +75,12 @@ class Protocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         # Java's client offers HTTP/2 with every request. An offer may be ignored (RFC 9110, 7.8), but the parser
-        # takes it for accepted and drops the body.
-        if b"h2c" in data and (self.cycle is None or self.cycle.response_complete):
+        # takes it for accepted and drops the body. WebSockets begin with a GET; what asks for one and has a body
+        # would wait for ever.
+        offers = b"h2c" in data or (b"websocket" in data and not data.startswith(b"GET "))
+        if offers and (self.cycle is None or self.cycle.response_complete):
             head, gap, body = data.partition(b"\r\n\r\n")
-            data = _H2C.sub(b"", head) + gap + body
+            data = _OFFER.sub(b"", head) + gap + body
         super().data_received(data)
 
     def pause_writing(self) -> None:
