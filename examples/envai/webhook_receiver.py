@@ -3,7 +3,8 @@
     ENVAI_BASE_URL=… ENVAI_WORKSPACE_ID=wsp_… python webhook_receiver.py --port 8090
 
 Answers 204 to everything genuine, first time or not, and 401 to the rest. If the job fails the receipt is not kept,
-the answer is 500 and the next delivery tries again. Put it behind HTTPS: Envai only calls https URLs.
+the answer is 500 and the next delivery tries again; the same holds for 503, while the keys cannot be had. Put it behind
+HTTPS: Envai only calls https URLs.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sqlite3
 from contextlib import closing
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
-from envai_client import EnvaiClient, ProtocolError, WebhookEvent, receive_webhook
+from envai_client import EnvaiClient, EnvaiError, ProtocolError, WebhookEvent, receive_webhook
 
 LIMIT = 1024 * 1024
 
@@ -44,8 +45,13 @@ class Receiver(BaseHTTPRequestHandler):
             event = self.client.wiki.verify_webhook(body, self.headers.items(), self.workspace_id)
         except ProtocolError:
             return 401
-        with closing(sqlite3.connect(self.database)) as db:
-            print(event.event_id, receive_webhook(db, event, add_job), flush=True)
+        except EnvaiError:
+            return 503  # the keys cannot be had now: the next delivery tries again
+        try:
+            with closing(sqlite3.connect(self.database)) as db:
+                print(event.event_id, receive_webhook(db, event, add_job), flush=True)
+        except sqlite3.Error:
+            return 500
         return 204
 
     def log_message(self, *_: object) -> None:
