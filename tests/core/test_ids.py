@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from crocevia.core import ids
 from crocevia.core.ids import is_id, new_id, ulid
 
 
@@ -14,11 +15,20 @@ def test_an_id_is_a_prefix_and_a_lower_case_ulid() -> None:
 
 
 def test_ids_sort_by_their_millisecond(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ids, "_last", 0)
     made = []
     for millisecond in (0, 1, 31, 32, 1023, 1024, 2**40, 2**48 - 1):
         monkeypatch.setattr(time, "time_ns", lambda at=millisecond: at * 1_000_000)
         made.append(ulid())
     assert made == sorted(made)
+
+
+def test_ids_of_one_millisecond_sort_in_the_order_of_birth(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ids, "_last", 0)
+    now = time.time_ns()
+    monkeypatch.setattr(time, "time_ns", lambda: now)
+    made = [ulid() for _ in range(5_000)]
+    assert made == sorted(made) and len(set(made)) == 5_000
 
 
 @pytest.mark.parametrize(

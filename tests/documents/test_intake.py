@@ -301,7 +301,7 @@ def test_a_name_is_only_a_name(name: str | None, expected: str) -> None:
 def test_no_name_holds_a_folder_or_a_control(name: str) -> None:
     clean = clean_name(name)
     assert 0 < len(clean) <= 120
-    assert not re.search(r"[/\\\x00-\x1f\x7f\u200b-\u202e\ud800-\udfff]", clean)
+    assert not re.search(r"[/\\\x00-\x1f\x7f\u200b-\u200f\u2028-\u202e\ud800-\udfff]", clean)
 
 
 def test_importing_the_intake_loads_no_decoder() -> None:

@@ -69,7 +69,7 @@ def _announce(app: App, address: tuple[Any, ...], log: Any) -> None:
     # What start-up left stays for good, and calls make few cycles: look for garbage less often, and not in there.
     gc.collect()
     gc.freeze()
-    gc.set_threshold(5000, 20, 50)
+    gc.set_threshold(50_000, 20, 50)
     catalogue = app.service.catalogue.current
     host = f"[{address[0]}]" if ":" in address[0] else address[0]
     log.info(
