@@ -87,7 +87,7 @@ async def studio(*, told: bool = False) -> AsyncIterator[Studio]:
         gateway = Gateway(before.catalogue, engines.get, records)
         painting = Painting(gateway, before.catalogue, engines.get, records)
         control = open_control(before.database, before.home, before.catalogue, painting=painting, fetcher=post)
-        place.control, place.door = control, AtpDoor(control)
+        place.control, place.door, place.busy = control, AtpDoor(control), True
         if told:
             secret = before.catalogue.current.secret
             await control.images.start(lambda made: webhook_data(secret, made))
