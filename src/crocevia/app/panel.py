@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from crocevia import __version__
+from crocevia.asgi.types import Application
 from crocevia.config import Settings
 from crocevia.core.catalogue import EngineSpec, ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
@@ -18,8 +19,6 @@ from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.turns import Turns
-
-from .site import Application
 
 
 def open_panel(

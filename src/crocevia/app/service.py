@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.asgi.types import Application, Receive, Scope, Send
 from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.execution import operations
@@ -37,7 +38,7 @@ from .engines import EnginePool
 from .money import open_money
 from .panel import open_panel
 from .responses import PATHS, is_enabled, open_responses
-from .site import SOCKETS, Application, Receive, Scope, Send, dispatch, health
+from .site import SOCKETS, dispatch, health
 from .store import watch_store
 from .turns import open_turns
 

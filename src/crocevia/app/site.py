@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, MutableMapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Final
 
+from crocevia.asgi.answers import reply
+from crocevia.asgi.types import Application, Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, Message
 from crocevia.core.texts import render
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 SOCKETS: Final = "ws:"  # what the address of a WebSocket begins with among the routes
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -42,7 +39,7 @@ async def refused(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def missing(scope: Scope, receive: Receive, send: Send) -> None:
     """An address that nobody has."""
-    await answer(send, 404, _failure(Code.NOT_FOUND))
+    await reply(send, 404, _failure(Code.NOT_FOUND), ())
 
 
 def health(ready: Callable[[], bool]) -> Application:
@@ -50,32 +47,14 @@ def health(ready: Callable[[], bool]) -> Application:
 
     async def up(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in _READS:
-            await answer(send, 405, _failure(Code.METHOD_NOT_ALLOWED, allowed="GET"), (b"allow", b"GET, HEAD"))
+            await reply(send, 405, _failure(Code.METHOD_NOT_ALLOWED, allowed="GET"), [(b"allow", b"GET, HEAD")])
         elif ready():
-            await answer(send, 200, {"status": "ok"})
+            await reply(send, 200, json.encode({"status": "ok"}), ())
         else:
-            await answer(send, 503, {"status": "unavailable"}, (b"retry-after", b"1"))
+            await reply(send, 503, json.encode({"status": "unavailable"}), [(b"retry-after", b"1")])
 
     return up
 
 
-async def answer(send: Send, status: int, content: object, *headers: tuple[bytes, bytes]) -> None:
-    """One JSON answer."""
-    body = json.encode(content)
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", b"application/json"),
-                (b"content-length", b"%d" % len(body)),
-                (b"cache-control", b"no-store"),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
-
-
-def _failure(code: Code, **args: str | int | float | Message) -> dict[str, dict[str, str]]:
-    return {"error": {"code": code.value, "message": render(Message(code.value, args), "en")}}
+def _failure(code: Code, **args: str | int | float | Message) -> bytes:
+    return json.encode({"error": {"code": code.value, "message": render(Message(code.value, args), "en")}})

@@ -30,13 +30,15 @@ async def reply(send: Send, status: int, body: bytes, headers: Headers) -> int:
     return len(body)
 
 
-def expected(error: Exception, door: str) -> GatewayError:
+def expected(error: Exception, door: str, **where: str) -> GatewayError:
     """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
     if isinstance(error, GatewayError):
         return error
     import structlog  # a tenth of a second that most servers never need
 
-    structlog.get_logger(f"crocevia.{door}").error("request failed", error=type(error).__name__, at=_place(error))
+    structlog.get_logger(f"crocevia.{door}").error(
+        "request failed", **where, error=type(error).__name__, at=_place(error)
+    )
     return GatewayError(Code.INTERNAL)
 
 

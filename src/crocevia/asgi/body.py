@@ -26,14 +26,14 @@ async def read_body(receive: Receive, limit: int, declared: int | None, *, asks:
     """
     if declared is not None and declared > limit:
         if not asks:
-            await _discard(receive, 0)
-        raise _too_large(limit)
+            await discard(receive)
+        raise too_large(limit)
     message = await receive()
     if message["type"] == "http.request" and not message.get("more_body"):
         body: bytes = message.get("body", b"")
         if len(body) <= limit:
             return body
-        raise _too_large(limit)
+        raise too_large(limit)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
             return await _collect(receive, message, limit)
@@ -49,15 +49,19 @@ async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> byt
             size = len(body)
             body.clear()
             if message.get("more_body"):
-                await _discard(receive, size)
-            raise _too_large(limit)
+                await discard(receive, size)
+            raise too_large(limit)
         if not message.get("more_body"):
             return bytes(body)
         message = await receive()
     raise ClientGone
 
 
-async def _discard(receive: Receive, size: int) -> None:
+async def discard(receive: Receive, size: int = 0) -> None:
+    """Throw away what a refused caller still sends, for a while: else they would see a reset and no answer.
+
+    size: bytes so far. Raises ClientGone.
+    """
     try:
         async with asyncio.timeout(DISCARD_SECONDS):
             while size < DISCARD_BYTES:
@@ -71,5 +75,7 @@ async def _discard(receive: Receive, size: int) -> None:
         return
 
 
-def _too_large(limit: int) -> GatewayError:
-    return GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=f"{limit // 2**20} MB"))
+def too_large(limit: int) -> GatewayError:
+    """The refusal of what has more than `limit` bytes."""
+    text = f"{limit // 2**20} MB" if limit >= 2**20 else f"{limit // 1024} KB"
+    return GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=text))

@@ -11,11 +11,11 @@ from .types import Headers, Send
 EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
 PING: Final = b": ping\n\n"
 
-_HEADERS: Final[Headers] = [
+EVENT_HEADERS: Final[Headers] = (
     (b"content-type", EVENT_STREAM),
     (b"cache-control", b"no-cache, no-transform"),
     (b"x-accel-buffering", b"no"),
-]
+)
 
 
 class EventStream:
@@ -65,7 +65,7 @@ class EventStream:
 
     async def _start(self) -> None:
         self.started = True
-        await self._send({"type": "http.response.start", "status": 200, "headers": [*_HEADERS, *self._headers()]})
+        await self._send({"type": "http.response.start", "status": 200, "headers": [*EVENT_HEADERS, *self._headers()]})
 
     def _ring(self) -> None:
         # One timer, moved only when it rings; a task exists only while a ping is being sent.

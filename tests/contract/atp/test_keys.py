@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from crocevia.core.errors import GatewayError
-from crocevia.doors.atp.app import AtpDoor
+from crocevia.doors.atp.door import AtpDoor
 from crocevia.doors.atp.operation import Operation, Request, Stream
 from crocevia.runtime.control.api_keys import ApiKeys
 from crocevia.runtime.control.jwks import PUBLISH_SECONDS, Signer

@@ -10,7 +10,7 @@ import pytest
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.doors.atp import errors, negotiation
-from crocevia.doors.atp.app import AtpDoor
+from crocevia.doors.atp.door import AtpDoor
 from crocevia.doors.atp.operation import Answer, Operation, Request, Rule
 from tests.contract.requirements import requirement
 from tests.doors.atp.contract import document, operations

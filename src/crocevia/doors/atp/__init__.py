@@ -1,5 +1,5 @@
 """Envai's API and the Agent Team Protocol. Its words live in `wire/`, `errors.py` and `negotiation.py` only."""
 
-from .app import AtpDoor
+from .door import AtpDoor
 
 __all__ = ["AtpDoor"]

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import suppress
 from typing import Final
 
+from crocevia.asgi import body
+from crocevia.asgi.body import ClientGone, too_large
 from crocevia.core.errors import Code, GatewayError, say
 
 from .operation import Request
 
 BODY_SECONDS: Final = 60.0  # for the whole of a JSON body
-DISCARD_BYTES: Final = 40 * 1024 * 1024
-DISCARD_SECONDS: Final = 5.0
-
-
-class ClientGone(Exception):
-    """The caller hung up before the body was complete."""
 
 
 async def read_whole(request: Request, limit: int, seconds: float = BODY_SECONDS) -> bytes:
@@ -47,21 +42,7 @@ async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:
             yield piece
 
 
-def too_large(limit: int) -> GatewayError:
-    """The refusal of what has more than `limit` bytes."""
-    text = f"{limit // 2**20} MB" if limit >= 2**20 else f"{limit // 1024} KB"
-    return GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=text))
-
-
 async def discard(request: Request) -> None:
-    """Throw away what a refused caller is still sending, for a while: else they would see a reset and no answer."""
-    if request.complete or not (request.headers(b"content-length") or request.headers(b"transfer-encoding")):
-        return
-    size = 0
-    with suppress(TimeoutError):
-        async with asyncio.timeout(DISCARD_SECONDS):
-            while not request.complete and size < DISCARD_BYTES:
-                message = await request.receive()
-                if message["type"] != "http.request":
-                    raise ClientGone
-                size += len(message.get("body", b""))
+    """What a refused caller is still sending, if anything. Raises ClientGone."""
+    if not request.complete and (request.headers(b"content-length") or request.headers(b"transfer-encoding")):
+        await body.discard(request.receive)

@@ -7,7 +7,9 @@ from collections.abc import AsyncIterator
 from typing import IO, Final
 from urllib.parse import quote
 
-from .operation import Headers, Stream
+from crocevia.asgi.types import Headers
+
+from .operation import Stream
 
 _PIECE: Final = 256 * 1024
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from typing import Any, Final
 
+from crocevia.asgi import answers
+from crocevia.asgi.types import Header, Headers
 from crocevia.core.declared import Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.texts import render
 
 from .negotiation import REQUIRED
-from .operation import Answer, Headers
+from .operation import Answer
 
 # Status and type. A code without a row of its own in the contract takes the nearest one.
 TABLE: Final[Mapping[Code, tuple[int, str]]] = {
@@ -101,15 +102,8 @@ def refuse(error: GatewayError) -> Answer:
 
 
 def expected(error: Exception, operation: str) -> GatewayError:
-    """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
-    if isinstance(error, GatewayError):
-        return error
-    import structlog  # a tenth of a second that most servers never need
-
-    structlog.get_logger("crocevia.atp").error(
-        "request failed", operation=operation, error=type(error).__name__, at=_place(error)
-    )
-    return GatewayError(Code.INTERNAL)
+    """The error that the caller is told about."""
+    return answers.expected(error, "atp", operation=operation)
 
 
 def _details(error: GatewayError) -> dict[str, Any] | None:
@@ -126,7 +120,7 @@ def _details(error: GatewayError) -> dict[str, Any] | None:
 
 
 def _headers(error: GatewayError, status: int) -> Headers:
-    headers: list[tuple[bytes, bytes]] = []
+    headers: list[Header] = []
     if error.retry_after is not None or status in (429, 503):
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
     if status == 401:
@@ -137,14 +131,4 @@ def _headers(error: GatewayError, status: int) -> Headers:
         headers.append((b"connection", b"close"))
     if status == 426:
         headers.append((REQUIRED, b"3"))
-    return tuple(headers)
-
-
-def _place(error: Exception) -> str:
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    if trace is None:
-        return "?"
-    module = trace.tb_frame.f_globals.get("__name__", "?")
-    return f"{module}:{trace.tb_lineno}" if module in sys.modules else "?"
+    return headers

@@ -8,6 +8,8 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
+from crocevia.asgi.stream import EVENT_HEADERS
+from crocevia.asgi.types import Headers
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.turn import Unreadable
@@ -17,7 +19,7 @@ from crocevia.runtime.turns import Feed, Row, Turns
 from . import encode_v2, encode_v3
 from .capabilities import capabilities
 from .events import Encoder
-from .operation import NO_CONTENT, Answer, Handler, Headers, Live, Operation, Request, Rule, Version
+from .operation import NO_CONTENT, Answer, Handler, Live, Operation, Request, Rule, Version
 from .wire import execution as wire
 from .wire.attachments import manifest
 
@@ -143,9 +145,7 @@ def _frames(encoder: Encoder, chat_id: str, feed: Feed) -> Callable[[Row], bytes
 def _headers(feed: Feed) -> Headers:
     bounds = feed.bounds
     return (
-        (b"content-type", b"text/event-stream; charset=utf-8"),
-        (b"cache-control", b"no-cache, no-transform"),
-        (b"x-accel-buffering", b"no"),
+        *EVENT_HEADERS,
         (b"x-envai-stream-epoch", bounds.epoch.encode()),
         (b"x-envai-stream-first-seq", b"%d" % bounds.first),
         (b"x-envai-stream-last-seq", b"%d" % bounds.head),

@@ -9,11 +9,11 @@ from typing import Final
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
+from crocevia.asgi.body import too_large
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.control.context import invalid
 
 from .body import pieces as body_pieces
-from .body import too_large
 from .operation import Request
 
 UPLOAD_SECONDS: Final = 900.0  # for the whole of a form

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from crocevia.asgi.types import Headers
 from crocevia.core.errors import Code, GatewayError, say
 
-from .operation import Headers, Rule, Version
+from .operation import Rule, Version
 
 HEADER: Final = b"x-envai-contract-version"
 REQUIRED: Final = b"x-envai-required-contract-version"

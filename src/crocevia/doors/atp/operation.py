@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable
 from enum import Enum
 from typing import Any, Final, NamedTuple, TypeAlias
 
+from crocevia.asgi.types import Headers, Receive, Scope
 from crocevia.core import json
 from crocevia.runtime.control.api_keys import Principal
 from crocevia.runtime.control.context import Control
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
-Send: TypeAlias = Callable[[dict[str, Any]], Awaitable[None]]
-Headers: TypeAlias = tuple[tuple[bytes, bytes], ...]
 
 JSON_BODY: Final = 1024 * 1024  # bytes; what a JSON body may have unless an operation says otherwise
 

@@ -6,7 +6,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
-from .operation import Operation, Scope
+from crocevia.asgi.types import Scope
+
+from .operation import Operation
 
 PREFIX: Final = "/api/v1"
 _MAX_SEGMENT: Final = 1024

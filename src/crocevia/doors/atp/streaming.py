@@ -1,12 +1,16 @@
-"""Send an answer in pieces, for as long as somebody may and wants to read it."""
+"""Answers in pieces, for as long as somebody may and wants to read them."""
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Coroutine
 from contextlib import suppress
+from typing import Any
+
+from crocevia.asgi.hangup import gone, until_first
+from crocevia.asgi.types import Headers, Send
 
 from .errors import expected
-from .operation import Headers, Request, Send, Stream
+from .operation import Live, Request, Stream
 
 
 async def send_stream(request: Request, stream: Stream, send: Send, common: Headers) -> None:
@@ -18,24 +22,27 @@ async def send_stream(request: Request, stream: Stream, send: Send, common: Head
     try:
         first = await anext(pieces, b"")
         await send({"type": "http.response.start", "status": stream.status, "headers": [*stream.headers, *common]})
-        await _while_wanted(request, _write(stream, first, send, request))
+        await until_first(_write(stream, first, send, request), *_endings(request))
     finally:
         close = getattr(pieces, "aclose", None)
         if close is not None:
             await close()
 
 
-async def _while_wanted(request: Request, writing: object) -> None:
-    writer = asyncio.ensure_future(writing)  # type: ignore[call-overload]  # a coroutine, whatever its name
-    watchers = [asyncio.create_task(_gone(request))]
-    if request.principal is not None:
-        watchers.append(asyncio.create_task(request.control.keys.ended(request.principal)))
-    try:
-        await asyncio.wait({writer, *watchers}, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in (writer, *watchers):
-            task.cancel()
-        await asyncio.gather(writer, *watchers, return_exceptions=True)
+async def send_live(request: Request, live: Live, send: Send, common: Headers) -> None:
+    """Until the caller leaves, the caller's key ends, or the stream is over. Always a proper end of the answer."""
+    own = {name for name, _ in live.headers}
+    headers = [*live.headers, *(pair for pair in common if pair[0] not in own)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await until_first(_run(live, send, request), *_endings(request), live.over.wait())
+    with suppress(OSError, RuntimeError):
+        await send({"type": "http.response.body", "body": b""})
+
+
+def _endings(request: Request) -> list[Coroutine[Any, Any, object]]:
+    """What ends an answer that is under way: its reader leaves, or may not read any more."""
+    leaving = gone(request.receive)
+    return [leaving] if request.principal is None else [leaving, request.control.keys.ended(request.principal)]
 
 
 async def _write(stream: Stream, first: bytes, send: Send, request: Request) -> None:
@@ -50,6 +57,11 @@ async def _write(stream: Stream, first: bytes, send: Send, request: Request) -> 
             await send({"type": "http.response.body", "body": b""})
 
 
-async def _gone(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
+async def _run(live: Live, send: Send, request: Request) -> None:
+    async def write(data: bytes) -> None:
+        await send({"type": "http.response.body", "body": data, "more_body": True})
+
+    try:
+        await live.run(write)
+    except Exception as error:  # the status has been said: all that is left is to end
+        expected(error, request.operation.id)

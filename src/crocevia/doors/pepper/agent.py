@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from crocevia.asgi.answers import reply
 from crocevia.asgi.body import ClientGone, read_body
+from crocevia.asgi.hangup import watching
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
@@ -16,7 +16,7 @@ from crocevia.runtime.gateway import Call, Cut, Gateway
 from . import decode, encode, wire
 from .errors import expected, refuse
 from .head import read_head
-from .headers import Standing
+from .standing import Standing
 
 PING_SECONDS: Final = 15.0
 
@@ -40,12 +40,9 @@ class AgentEndpoint:
             known = expected(error)
             await refuse(send, known, close=known.code is Code.TOO_LARGE, more=standing.headers())
             return
-        watcher = asyncio.create_task(_watch(receive, call))
-        try:
+        with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
             answer = self._stream if call.request.stream else _whole
             await answer(call, send, standing)
-        finally:
-            watcher.cancel()
 
     async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Call:
         head = read_head(scope, "POST")
@@ -89,13 +86,6 @@ async def _whole(call: Call, send: Send, standing: Standing) -> None:
             call.bytes_out = await reply(send, 200, encode.whole(call.fold.answer(), call.model), standing.headers())
     except Exception as error:
         await refuse(send, expected(error), more=standing.headers())
-
-
-async def _watch(receive: Receive, call: Call) -> None:
-    """A client that hangs up is seen only by whoever is listening."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    call.interrupt(Cut.CLIENT_GONE)
 
 
 def _check_refusal(call: Call) -> None:

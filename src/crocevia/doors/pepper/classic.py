@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qs
 
@@ -11,6 +9,7 @@ from msgspec import UNSET
 
 from crocevia.asgi.answers import reply
 from crocevia.asgi.body import ClientGone, read_body
+from crocevia.asgi.hangup import watching
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
@@ -21,10 +20,10 @@ from crocevia.runtime.classic import Reply as Answered
 from crocevia.runtime.gateway import Attachment, Wants, check_permission, placeholder
 
 from . import decode, encode, wire
-from .classic_wire import CONVERSATION, MOST_NAME, ORIGINS, Cancellata, Citazione, Richiesta, Risposta
 from .errors import expected, refuse
 from .head import read_head
-from .headers import Standing
+from .standing import Standing
+from .wire_classic import CONVERSATION, MOST_NAME, ORIGINS, Cancellata, Citazione, Richiesta, Risposta
 
 _MOST_PARAMETERS: Final = 20
 
@@ -45,7 +44,8 @@ class ClassicEndpoint:
                 await self._forget(scope, send, standing)
                 return
             exchange = await self._open(scope, receive, standing)
-            answered = await _answer(exchange, receive)
+            with watching(receive, exchange.hang_up):
+                answered = await exchange.answer()
             if answered is not None:
                 body = json.encode(_risposta(answered, exchange.conversation))
                 await reply(send, 200, body, standing.headers())
@@ -70,22 +70,6 @@ class ClassicEndpoint:
         name = _name(asked.get(CONVERSATION, ""))
         gone = await self._classic.conversations.forget(project.name, name)
         await reply(send, 200, json.encode(Cancellata(gone)), standing.headers())
-
-
-async def _answer(exchange: Exchange, receive: Receive) -> Answered | None:
-    watcher = asyncio.create_task(_watch(receive, exchange))
-    try:
-        return await exchange.answer()
-    finally:
-        watcher.cancel()
-        with suppress(asyncio.CancelledError):
-            await watcher
-
-
-async def _watch(receive: Receive, exchange: Exchange) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    exchange.hang_up()
 
 
 def _question(request: Richiesta, wants: Wants, bytes_in: int) -> Question:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from crocevia.asgi.document import About, Route, document, endpoint
 
-from . import classic_wire, wire, wire_reports
+from . import wire, wire_classic, wire_reports
 
 ADDRESS: Final = "/pepper/openapi.json"
 PAGE: Final = "/pepper/docs"
@@ -66,8 +66,8 @@ _ROUTES: Final = (
         method="POST",
         path="/api.php",
         about="The classic call: a content by a recipe, with conversations that the server remembers.",
-        body=classic_wire.Richiesta,
-        result=classic_wire.Risposta,
+        body=wire_classic.Richiesta,
+        result=wire_classic.Risposta,
         refuses=_REFUSES,
     ),
     Route(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from crocevia.asgi import answers
@@ -55,12 +55,10 @@ def expected(error: Exception) -> GatewayError:
     return answers.expected(error, "pepper")
 
 
-async def refuse(
-    send: Send, error: GatewayError, *, close: bool = False, more: Sequence[tuple[bytes, bytes]] = ()
-) -> int:
+async def refuse(send: Send, error: GatewayError, *, close: bool = False, more: Headers = ()) -> int:
     """Answer with the error as JSON; the bytes sent. close: do not keep the connection. more: headers."""
     status = TABLE[error.code][0]
-    headers: Headers = list(more)
+    headers = list(more)
     if error.retry_after is not None or status in _ALWAYS_SAYS_WHEN:
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
     if error.code is Code.METHOD_NOT_ALLOWED:

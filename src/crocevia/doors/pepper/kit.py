@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable
+from typing import Final
 from urllib.parse import parse_qs
 
 from crocevia import kit
 from crocevia.asgi.answers import JSON
-from crocevia.asgi.types import Headers, Send
+from crocevia.asgi.types import Headers, Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 
 from .errors import TABLE, failure
-
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[dict[str, Any]]]
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _MAX_PARAMETERS: Final = 20

@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from crocevia.asgi.answers import reply
+from crocevia.asgi.hangup import first_of, watching
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
@@ -108,8 +109,7 @@ class Background:
     async def follow(self, job: Job, start: int, receive: Receive, send: Send) -> None:
         """The frames from `start` on as an event stream, until the run is over or the client is gone."""
         async with EventStream(send, self._desk.ping_seconds) as stream:
-            leaving = asyncio.create_task(_gone(receive))
-            try:
+            with watching(receive) as leaving:
                 seen = start
                 while not leaving.done():
                     fresh = job.frames[seen:]
@@ -119,9 +119,11 @@ class Background:
                     if job.over and seen >= len(job.frames):
                         await stream.end(DONE)
                         return
-                    await _first(job.more(seen), leaving)
-            finally:
-                leaving.cancel()
+                    more = asyncio.ensure_future(job.more(seen))
+                    try:
+                        await first_of(more, leaving)
+                    finally:
+                        more.cancel()
 
     async def _run(self, job: Job) -> None:
         run = job.run
@@ -143,16 +145,3 @@ class Background:
             job.over = True
             self._jobs.pop(run.resource.id, None)
             job.tell()
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
-
-
-async def _first(work: object, other: asyncio.Task[None]) -> None:
-    one = asyncio.ensure_future(work)  # type: ignore[call-overload]  # a coroutine
-    try:
-        await asyncio.wait([one, other], return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        one.cancel()

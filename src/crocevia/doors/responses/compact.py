@@ -8,15 +8,15 @@ from typing import Final
 import msgspec
 
 from crocevia.asgi.answers import reply
+from crocevia.asgi.hangup import watching
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.ids import new_id
 from crocevia.core.messages import TextPart, UserMessage
-from crocevia.runtime.gateway import Call
+from crocevia.runtime.gateway import Call, Cut
 
 from . import head, plan, resource, wire
-from .create import watching
 from .items import Sealed, seal
 from .plan import Desk
 from .requests import body_of
@@ -41,7 +41,7 @@ async def compact(desk: Desk, scope: Scope, receive: Receive, send: Send) -> Non
         messages=(*made.draft.messages, UserMessage(parts=(TextPart(text=_ORDER),))),
     )
     call = desk.gateway.open_model(operator.user_id, made.target.model, draft)
-    async with watching(receive, call):
+    with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
         await _answer(call, send)
 
 

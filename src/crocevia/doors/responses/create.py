@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-
 from crocevia.asgi.answers import reply
+from crocevia.asgi.hangup import watching, while_there
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
@@ -31,7 +28,7 @@ async def create(desk: Desk, background: Background, scope: Scope, receive: Rece
     request = plan.read(body)
     making = plan.make(desk, operator, asked, request, len(body))
     # Words alone bring nothing that is slow to fetch.
-    made = await making if isinstance(request.input, str) else await _while_there(receive, making)
+    made = await making if isinstance(request.input, str) else await while_there(receive, making)
     if made is None:
         return
     run = Run(desk, made)
@@ -39,7 +36,7 @@ async def create(desk: Desk, background: Background, scope: Scope, receive: Rece
         await background.answer(run, receive, send)
         return
     call = run.open()
-    async with watching(receive, call):
+    with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
         await (_stream if made.stream else _whole)(desk, run, call, send)
 
 
@@ -79,42 +76,3 @@ def is_last(frames: list[Frame]) -> bool:
 
 _ENDED = frozenset({"completed", "incomplete"})
 TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})
-
-
-@asynccontextmanager
-async def watching(receive: Receive, call: Call) -> AsyncIterator[None]:
-    """A client that hangs up is seen only by whoever is listening: it ends the call."""
-    watcher = asyncio.create_task(_watch(receive, call))
-    try:
-        yield
-    finally:
-        watcher.cancel()
-
-
-async def _watch(receive: Receive, call: Call) -> None:
-    await _gone(receive)
-    call.interrupt(Cut.CLIENT_GONE)
-
-
-async def _while_there(receive: Receive, work: object) -> plan.Plan | None:
-    """The plan; None if the client hung up while files were being fetched for it."""
-    making = asyncio.ensure_future(work)  # type: ignore[call-overload]  # a coroutine
-    done, _ = await asyncio.wait([making], timeout=0)
-    if done:
-        result: plan.Plan = making.result()
-        return result
-    leaving = asyncio.ensure_future(_gone(receive))
-    try:
-        await asyncio.wait([making, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if making.done():
-            found: plan.Plan = making.result()
-            return found
-        return None
-    finally:
-        leaving.cancel()
-        making.cancel()
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass

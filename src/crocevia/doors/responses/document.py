@@ -6,7 +6,8 @@ from typing import Any, Final
 
 from crocevia.asgi.document import About, Route, document, endpoint
 
-from . import chat_wire, embeddings, wire
+from . import embeddings, wire
+from .chat import wire as chat_wire
 
 ADDRESS: Final = "/v1/openapi.json"
 PAGE: Final = "/v1/docs"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from crocevia.asgi import answers
-from crocevia.asgi.types import Headers, Send
+from crocevia.asgi.types import Header, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
@@ -91,7 +91,7 @@ def status(error: GatewayError) -> int:
 async def refuse(send: Send, error: GatewayError) -> int:
     """Answer with the error as JSON; the bytes sent."""
     code = status(error)
-    headers: Headers = []
+    headers: list[Header] = []
     if error.retry_after is not None or code in _ALWAYS_SAYS_WHEN:
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
     if error.code is Code.METHOD_NOT_ALLOWED:

@@ -17,7 +17,7 @@ from crocevia.core.events import (
 )
 from crocevia.core.usage import Usage
 
-from . import chat_wire
+from . import wire
 
 _FINISHES: Final = {StopReason.MAX_TOKENS: "length", StopReason.REFUSAL: "content_filter"}
 
@@ -101,20 +101,18 @@ class ChatEncoder:
 def whole(answer: Answer, completion_id: str, created: int, model: str) -> bytes:
     """The JSON answer."""
     calls = [
-        chat_wire.Called(id=call.id, function=chat_wire.CalledFunction(call.name, bytes(call.arguments).decode()))
+        wire.Called(id=call.id, function=wire.CalledFunction(call.name, bytes(call.arguments).decode()))
         for call in answer.tool_calls
     ]
-    said = chat_wire.Said(
+    said = wire.Said(
         role="assistant",
         content=answer.text or (None if calls else ""),
         reasoning_content=answer.reasoning or None,
         tool_calls=calls or None,
     )
-    choice = chat_wire.Answered(message=said, finish_reason=finish(answer))
+    choice = wire.Answered(message=said, finish_reason=finish(answer))
     return json.encode(
-        chat_wire.Completion(
-            id=completion_id, created=created, model=model, choices=[choice], usage=counted(answer.usage)
-        )
+        wire.Completion(id=completion_id, created=created, model=model, choices=[choice], usage=counted(answer.usage))
     )
 
 
@@ -124,14 +122,14 @@ def finish(answer: Answer) -> str:
     return cut or ("tool_calls" if answer.tool_calls else "stop")
 
 
-def counted(usage: Usage) -> chat_wire.Usage | None:
+def counted(usage: Usage) -> wire.Usage | None:
     """Tokens; None when the provider did not count the two that matter."""
     if usage.input_tokens is None or usage.output_tokens is None:
         return None
-    return chat_wire.Usage(
+    return wire.Usage(
         prompt_tokens=usage.input_tokens,
         completion_tokens=usage.output_tokens,
         total_tokens=usage.input_tokens + usage.output_tokens,
-        prompt_tokens_details=chat_wire.Cached(usage.cache_read_tokens or 0),
-        completion_tokens_details=chat_wire.Reasoned(usage.reasoning_tokens or 0),
+        prompt_tokens_details=wire.Cached(usage.cache_read_tokens or 0),
+        completion_tokens_details=wire.Reasoned(usage.reasoning_tokens or 0),
     )

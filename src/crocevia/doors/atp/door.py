@@ -8,19 +8,20 @@ from contextlib import suppress
 from typing import Final
 from urllib.parse import parse_qsl
 
+from crocevia.asgi.body import ClientGone
+from crocevia.asgi.types import Headers, Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.runtime.control.context import Control
 
 from . import auth, fields, negotiation
-from .body import ClientGone, discard, read_whole
+from .body import discard, read_whole
 from .errors import expected, refuse
-from .operation import Answer, Headers, Live, Operation, Receive, Request, Rule, Scope, Send, Stream, encoded
+from .operation import Answer, Live, Operation, Request, Rule, Stream, encoded
 from .resources import TABLE
 from .resources.document import describing
 from .routing import Found, Router, names
-from .stream_live import send_live
-from .streaming import send_stream
+from .streaming import send_live, send_stream
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _MAX_QUERY: Final = 64  # parameters
@@ -86,7 +87,7 @@ async def send_answer(send: Send, answer: Answer, common: Headers) -> None:
 
 def _common(request: Request) -> Headers:
     """What every answer of an operation carries."""
-    return _always(request.id) + negotiation.acknowledgement(request.operation.rule, request.version)
+    return (*_always(request.id), *negotiation.acknowledgement(request.operation.rule, request.version))
 
 
 def _always(request_id: str) -> Headers:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crocevia.asgi.types import Headers
+from crocevia.asgi.types import Header, Headers
 from crocevia.runtime.gateway import Gateway, ProjectSpec
 
 _NANO = 1_000_000_000
@@ -23,7 +23,7 @@ class Standing:
         if project is None or (project.daily_budget_usd is None and project.hourly_limit is None):
             return []
         left = self._gateway.remaining(project)
-        found: Headers = []
+        found: list[Header] = []
         if left.budget is not None:
             found += [
                 (b"x-pepper-budget-limit", _dollars(left.budget)),

@@ -6,25 +6,27 @@ import time
 from typing import Final
 
 from crocevia.asgi.answers import reply
+from crocevia.asgi.hangup import watching
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.calls import Sampling
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
-from crocevia.runtime.gateway import Call, CallDraft
+from crocevia.runtime.gateway import Call, CallDraft, Cut
 
-from . import chat_wire, head, items, options, wire
-from .chat_encode import ChatEncoder, whole
-from .create import watching
-from .errors import expected, failure, refuse
-from .head import Head
-from .items import Placed
-from .options import Tools
-from .parts import wrong
-from .plan import WRITE, Desk
-from .requests import body_of
-from .targets import Target
+from .. import head, items, options
+from .. import wire as common
+from ..errors import expected, failure, refuse
+from ..head import Head
+from ..items import Placed
+from ..options import Tools
+from ..parts import wrong
+from ..plan import WRITE, Desk
+from ..requests import body_of
+from ..targets import Target
+from . import wire
+from .encode import ChatEncoder, whole
 
 ENCODE: Final = "chat.completions"
 MOST_STOPS: Final = 4
@@ -36,16 +38,16 @@ async def complete(desk: Desk, scope: Scope, receive: Receive, send: Send) -> No
     operator = await desk.operators.authenticate(asked.approach)
     operator.grant.demand(WRITE)
     body = await body_of(desk, asked, receive)
-    request = json.decode(body or b"{}", chat_wire.Request)
+    request = json.decode(body or b"{}", wire.Request)
     target = await desk.targets.choose(operator, asked, request.model or desk.targets.prefix)
     tools = options.tools(_tools(request.tools), request.tool_choice)
     draft = await _draft(desk, target, asked, request, tools, len(body))
     call = desk.gateway.open_model(operator.user_id, target.model, draft)
-    async with watching(receive, call):
+    with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
         await (_stream if request.stream else _whole)(desk, call, request, tools, send)
 
 
-async def _stream(desk: Desk, call: Call, request: chat_wire.Request, tools: Tools, send: Send) -> None:
+async def _stream(desk: Desk, call: Call, request: wire.Request, tools: Tools, send: Send) -> None:
     usage = request.stream_options is not None and bool(request.stream_options.include_usage)
     encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), _model(desk, request), usage=usage)
     async with EventStream(send, desk.ping_seconds) as stream:
@@ -66,7 +68,7 @@ async def _stream(desk: Desk, call: Call, request: chat_wire.Request, tools: Too
                 await refuse(send, known)
 
 
-async def _whole(desk: Desk, call: Call, request: chat_wire.Request, tools: Tools, send: Send) -> None:
+async def _whole(desk: Desk, call: Call, request: wire.Request, tools: Tools, send: Send) -> None:
     try:
         async with call:
             async for _ in call:
@@ -85,12 +87,12 @@ def _check(call: Call, tools: Tools) -> None:
     options.check_met(tools.choice, tools.offered, tuple(asked.name for asked in answer.tool_calls))
 
 
-def _model(desk: Desk, request: chat_wire.Request) -> str:
+def _model(desk: Desk, request: wire.Request) -> str:
     return request.model or desk.targets.prefix
 
 
 async def _draft(
-    desk: Desk, target: Target, asked: Head, request: chat_wire.Request, tools: Tools, bytes_in: int
+    desk: Desk, target: Target, asked: Head, request: wire.Request, tools: Tools, bytes_in: int
 ) -> CallDraft:
     if request.n not in (None, 1):
         raise wrong("n", "number_within", path="n", least=1, most=1)
@@ -119,15 +121,15 @@ async def _draft(
     )
 
 
-def _limit(request: chat_wire.Request) -> int:
+def _limit(request: wire.Request) -> int:
     name = "max_completion_tokens" if request.max_completion_tokens is not None else "max_tokens"
     value: int | None = getattr(request, name)
     if value is not None and value < 1:
         raise wrong(name, "number_least", path=name, least=1)
-    return value or wire.DEFAULT_MAX_TOKENS
+    return value or common.DEFAULT_MAX_TOKENS
 
 
-def _sampling(request: chat_wire.Request) -> Sampling:
+def _sampling(request: wire.Request) -> Sampling:
     stop = (request.stop,) if isinstance(request.stop, str) else tuple(request.stop or ())
     if len(stop) > MOST_STOPS or not all(stop):
         raise wrong("stop", "stop_malformed", limit=MOST_STOPS)
@@ -141,12 +143,12 @@ def _sampling(request: chat_wire.Request) -> Sampling:
     )
 
 
-def _tools(given: list[chat_wire.Tool] | None) -> list[wire.Tool]:
+def _tools(given: list[wire.Tool] | None) -> list[common.Tool]:
     found = []
     for tool in given or ():
-        told = tool.function or chat_wire.Function()
+        told = tool.function or wire.Function()
         found.append(
-            wire.Tool(
+            common.Tool(
                 type=tool.type,
                 name=told.name,
                 description=told.description,
@@ -157,29 +159,29 @@ def _tools(given: list[chat_wire.Tool] | None) -> list[wire.Tool]:
     return found
 
 
-def _format(given: chat_wire.ResponseFormat | None) -> wire.Format | None:
+def _format(given: wire.ResponseFormat | None) -> common.Format | None:
     if given is None:
         return None
-    told = given.json_schema or chat_wire.Schema()
-    return wire.Format(
+    told = given.json_schema or wire.Schema()
+    return common.Format(
         type=given.type, name=told.name, schema=told.schema, description=told.description, strict=told.strict
     )
 
 
-def _placed(messages: list[chat_wire.Message]) -> list[Placed]:
+def _placed(messages: list[wire.Message]) -> list[Placed]:
     """Chat messages as items: what an assistant says and what it calls stand apart there."""
     found: list[Placed] = []
     for index, message in enumerate(messages):
         path = f"messages[{index}]"
         if message.role == "tool":
-            item = wire.Item(type="function_call_output", call_id=message.tool_call_id, output=message.content or "")
+            item = common.Item(type="function_call_output", call_id=message.tool_call_id, output=message.content or "")
             found.append(Placed(path, item))
             continue
         content = message.content if message.content is not None else message.refusal
         if content is not None or message.role != "assistant":
-            found.append(Placed(path, wire.Item(type="message", role=message.role, content=content)))
+            found.append(Placed(path, common.Item(type="message", role=message.role, content=content)))
         for position, call in enumerate(message.tool_calls or ()):
-            told = call.function or chat_wire.Function()
-            item = wire.Item(type="function_call", call_id=call.id, name=told.name, arguments=told.arguments)
+            told = call.function or wire.Function()
+            item = common.Item(type="function_call", call_id=call.id, name=told.name, arguments=told.arguments)
             found.append(Placed(f"{path}.tool_calls[{position}]", item))
     return found
