@@ -159,7 +159,7 @@ def _chat(tx: Transaction, user_id: str, workspace_id: str, attached: str | None
         guard = agents.find(tx, user_id, agents.find_named(tx, user_id, "guard") or "")
         assert guard is not None
         agents.save(tx, msgspec.structs.replace(guard, external_tools_enabled=[{"name": "camera"}]))
-    team_id = teams.find_team(tx, user_id, "guarded")
+    team_id = teams.find_named(tx, user_id, "guarded")
     assert team_id is not None
     chat_id = chats.add(tx, user_id, workspace_id, team_id, 1.0).id
     if attached is not None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
 from crocevia.core.usage import Usage
 from crocevia.policy.prices import FREE, Rates, ceiling, cost, declared, find, find_provider, matches, nano
-from crocevia.runtime.prices import PriceBook, rates_of, table
+from crocevia.runtime.money.prices import PriceBook, rates_of, table
 
 ROOT = Path(__file__).resolve().parents[2]
 NOW = 1_796_000_000.0  # in November 2026
@@ -123,7 +123,7 @@ def test_the_list_in_the_package_is_what_the_script_writes_today() -> None:
 
 def test_serving_loads_the_list_without_its_library() -> None:
     program = (
-        "import sys; from crocevia.runtime.prices import table; table(); import crocevia.app\n"
+        "import sys; from crocevia.runtime.money.prices import table; table(); import crocevia.app\n"
         "print('genai_prices' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == (

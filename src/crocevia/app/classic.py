@@ -13,9 +13,9 @@ from crocevia.doors.pepper import ClassicEndpoint
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.classic import Classic
-from crocevia.runtime.conversations import Conversations
+from crocevia.runtime.classic.conversations import Conversations
+from crocevia.runtime.classic.websearch import Get, WebSearch
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.websearch import Get, WebSearch
 from crocevia.storage.database import Database
 
 _MOST_BYTES: Final = 2 * 1024 * 1024

@@ -14,10 +14,10 @@ from crocevia.policy.budget import Standing
 from crocevia.policy.prices import usd
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.jwks import Signer
-from crocevia.runtime.prices import PriceBook
-from crocevia.runtime.spend import Spend
-from crocevia.runtime.spend_follow import SpendFollower
-from crocevia.runtime.webhooks import BudgetWebhooks
+from crocevia.runtime.money.budget_webhooks import BudgetWebhooks
+from crocevia.runtime.money.follower import SpendFollower
+from crocevia.runtime.money.prices import PriceBook
+from crocevia.runtime.money.spend import Spend
 from crocevia.storage.database import Database
 
 

@@ -19,15 +19,15 @@ from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
 from crocevia.doors.pepper import document as pepper_document
 from crocevia.doors.responses import document as responses_document
-from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.gateway import CallLimits, Gateway
-from crocevia.runtime.painting import Painting
-from crocevia.runtime.prefix import CAPACITY, Fingerprints
+from crocevia.runtime.intake import Attachments
+from crocevia.runtime.painting.provider import Painting
+from crocevia.runtime.reasoning.block_watch import BlockWatch
+from crocevia.runtime.reasoning.fingerprints import CAPACITY, Fingerprints
 from crocevia.runtime.records import CallRecords
-from crocevia.runtime.reserve import BlockWatch
 from crocevia.runtime.turns import Turns
 from crocevia.storage import migrate, pieces, records
 from crocevia.storage.database import Database

@@ -11,11 +11,11 @@ from crocevia.config import Turns as Bounds
 from crocevia.core.turn import Limits
 from crocevia.log import Hub, SqliteLog
 from crocevia.runtime.control.context import Control
+from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.turns import Turns, TurnSettings
 from crocevia.runtime.turns.tools import Toolbox, standard_tools
 from crocevia.runtime.turns.tools.mcp_servers import McpServers
-from crocevia.runtime.workspace_files import WorkspaceFiles
 from crocevia.storage.database import Database
 
 

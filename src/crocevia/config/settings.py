@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from crocevia.runtime.mcp import McpServer
+from crocevia.core.mcp import McpServer
 
 Origin: TypeAlias = Literal["default", "file", "env", "flag"]
 

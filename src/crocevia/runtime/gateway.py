@@ -19,13 +19,13 @@ from crocevia.documents.intake import PEPPER as PEPPER_FILES
 from crocevia.documents.intake import Taken
 from crocevia.policy.admission import Admission
 from crocevia.policy.prices import ceiling, usd
+from crocevia.runtime.money.spend import Remaining, Spend, prompt_tokens
+from crocevia.runtime.reasoning.fingerprints import Fingerprints
+from crocevia.runtime.reasoning.routing import Question, Route, Router, proof
 from crocevia.storage.records import OpenedCall, SettledCall
 
-from .attachments import Attachment, Attachments, Wants, check_permission, fill, placeholder
 from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
-from .prefix import Fingerprints
-from .reasoning import Question, Route, Router, proof
-from .spend import Remaining, Spend, prompt_tokens
+from .intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
 
 __all__ = [
     "PEPPER_FILES",

@@ -1,12 +1,13 @@
-"""Rows of agents as their owner sees them. What `crocevia apply` declares of them is in teams.py."""
+"""Rows of agents: as their owner sees them, and as `crocevia apply` declares them."""
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, get_args
 
 import msgspec
 from sqlalchemy import bindparam, delete, func, select, update
 
+from crocevia.core.catalogue import AgentSpec, ToolRule
 from crocevia.core.ids import new_id
 
 from .database import Transaction
@@ -48,6 +49,15 @@ _DROP: Final = delete(agents).where(agents.c.id == bindparam("which"))
 _ADD: Final = inserting(agents, *Agent.__struct_fields__)
 _SET: Final = (
     update(agents).where(agents.c.id == bindparam("which")).values({name: bindparam(name) for name in _CHANGING})
+)
+
+_SPELLED: Final = ("system_prompt", "model", "mode", "tools_enabled", "permissions", "updated_at")
+_BY_NAME: Final = select(agents).where(_OWNED).order_by(agents.c.name)
+_DECLARE: Final = inserting(agents, "id", "user_id", "name", "created_at", *_SPELLED)
+_DECLARE_AGAIN: Final = (
+    update(agents)
+    .where(_OWNED, agents.c.name == bindparam("called"))
+    .values({name: bindparam(name) for name in _SPELLED})
 )
 
 
@@ -92,6 +102,35 @@ def drop(tx: Transaction, agent_id: str) -> None:
     tx.run(_DROP, which=agent_id)
 
 
+def declared(tx: Transaction, user_id: str) -> dict[str, AgentSpec]:
+    """The user's agents by name, as far as they can be declared."""
+    return {
+        row.name: AgentSpec(
+            name=row.name,
+            mode=row.mode,
+            model=row.model,
+            system_prompt=row.system_prompt,
+            tools=tuple(_names(row.tools_enabled)),
+            permissions=_rules(row.permissions),
+        )
+        for row in tx.all(_BY_NAME, owner=user_id)
+    }
+
+
+def declare(tx: Transaction, user_id: str, spec: AgentSpec, now: float) -> None:
+    """Create the user's agent of this name, or change it."""
+    spelled = {
+        "system_prompt": spec.system_prompt,
+        "model": spec.model,
+        "mode": spec.mode,
+        "tools_enabled": packed(spec.tools),
+        "permissions": packed(spec.permissions),
+        "updated_at": now,
+    }
+    if not tx.run(_DECLARE_AGAIN, owner=user_id, called=spec.name, **spelled):
+        tx.run(_DECLARE, id=new_id("agt"), user_id=user_id, name=spec.name, created_at=now, **spelled)
+
+
 def _columns(agent: Agent) -> dict[str, Any]:
     fields = msgspec.structs.asdict(agent)
     packed_fields = {name: packed(fields[name]) for name in _JSON}
@@ -108,3 +147,13 @@ def _value(row: Row) -> Agent:
     for name in ("can_write_knowledge", "can_write_skills"):
         fields[name] = bool(fields[name])
     return Agent(**fields)
+
+
+def _names(tools: str) -> list[str]:
+    """Names of tools; the API keeps objects with more in them."""
+    return [tool["name"] if isinstance(tool, dict) else tool for tool in unpacked(tools)]
+
+
+def _rules(permissions: str) -> dict[str, ToolRule]:
+    """Rules by tool, without what an owner keeps there for a program of their own."""
+    return {tool: rule for tool, rule in unpacked(permissions).items() if rule in get_args(ToolRule)}

@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import bindparam, func, select, update
 
 from .database import Transaction
-from .rows import unpacked
+from .rows import inserting, packed, unpacked
 from .schema import api_keys
 from .statements import Row
 
@@ -34,11 +34,35 @@ _BY_DIGEST: Final = select(api_keys).where(api_keys.c.digest == bindparam("diges
 _BY_ID: Final = select(api_keys).where(api_keys.c.id == bindparam("which"))
 _LIST: Final = select(api_keys).where(_OWNED).order_by(api_keys.c.id.desc()).limit(bindparam("most"))
 _COUNT: Final = select(func.count()).select_from(api_keys).where(_OWNED, api_keys.c.revoked_at.is_(None))
+_ADD: Final = inserting(api_keys, "id", "user_id", "name", "scopes", "digest", "expires_at", "created_at")
 _REVOKE: Final = (
     update(api_keys)
     .where(api_keys.c.id == bindparam("which"), _OWNED)
     .values(revoked_at=func.coalesce(api_keys.c.revoked_at, bindparam("now")))
 )
+
+
+def add(
+    tx: Transaction,
+    key_id: str,
+    user_id: str,
+    name: str,
+    digest: str,
+    scopes: list[str],
+    expires_at: float | None,
+    now: float,
+) -> None:
+    """Keep what is needed to recognise and revoke a key that was just minted."""
+    tx.run(
+        _ADD,
+        id=key_id,
+        user_id=user_id,
+        name=name,
+        scopes=packed(scopes),
+        digest=digest,
+        expires_at=expires_at,
+        created_at=now,
+    )
 
 
 def find_by_digest(tx: Transaction, digest: str) -> ApiKey | None:

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from .database import Transaction
 from .rows import inserting
-from .schema_media import chat_attachments
+from .schema import chat_attachments
 from .statements import Row
 
 

@@ -11,7 +11,7 @@ from crocevia.core.ids import new_id
 
 from .database import Transaction
 from .rows import inserting
-from .schema_control import chats
+from .schema import chats
 from .statements import Row
 
 

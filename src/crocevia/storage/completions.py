@@ -16,7 +16,7 @@ from crocevia.core.turn.snapshot import Snapshot
 
 from .database import Transaction
 from .rows import inserting, packed
-from .schema_control import completions
+from .schema import completions
 from .statements import Row
 
 Status = Literal["running", "succeeded", "failed", "canceled"]

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, insert, select
 from crocevia.core.ids import new_id
 
 from .database import Transaction
-from .schema_spending import conversation_messages
+from .schema import conversation_messages
 from .statements import Row
 
 Role = Literal["user", "assistant"]

@@ -9,7 +9,7 @@ from sqlalchemy import bindparam, delete, func, or_, select, update
 
 from .database import Transaction
 from .rows import inserting, packed, unpacked
-from .schema_media import image_generations, image_uploads
+from .schema import image_generations, image_uploads
 from .statements import Row
 
 

@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import bindparam, delete, insert, select
 
 from .database import Transaction
-from .schema_panel import audit, panel_sessions
+from .schema import audit, panel_sessions
 from .statements import Row
 
 _s: Final = panel_sessions.c

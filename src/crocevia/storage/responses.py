@@ -8,7 +8,7 @@ import msgspec
 from sqlalchemy import bindparam, delete, insert, select
 
 from .database import Transaction
-from .schema_responses import responses
+from .schema import responses
 from .statements import Row
 
 _c: Final = responses.c

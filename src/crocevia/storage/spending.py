@@ -11,8 +11,7 @@ from sqlalchemy.dialects.sqlite import insert as insert_or
 from crocevia.core.ids import new_id
 
 from .database import Transaction
-from .schema import call_records
-from .schema_spending import budget_alerts, budget_corrections
+from .schema import budget_alerts, budget_corrections, call_records
 from .statements import Row
 
 _NANO: Final = 1e9

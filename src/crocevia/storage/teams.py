@@ -1,153 +1,194 @@
-"""Rows of people and what is theirs: users, workspaces, agents, teams, API keys."""
+"""Rows of teams, an orchestrator and members in order: as owners see them, and as `crocevia apply` declares them."""
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from collections.abc import Iterable
+from typing import Final
 
 import msgspec
-from sqlalchemy import Table, bindparam, delete, insert, select, update
+from sqlalchemy import bindparam, delete, func, select, update
 
-from crocevia.core.catalogue import AgentSpec, TeamSpec, ToolRule
+from crocevia.core.catalogue import TeamSpec
 from crocevia.core.ids import new_id
 
 from .database import Transaction
-from .schema import agents, api_keys, team_members, teams, users, workspaces
+from .rows import inserting
+from .schema import agents, team_members, teams
+from .statements import Row
 
 
-def _insert(table: Table, *names: str) -> Any:
-    return insert(table).values({name: bindparam(name) for name in names})
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent in a team. name: the agent's own."""
+
+    agent_id: str
+    name: str
+    role: str | None
 
 
-_ADD_USER: Final = _insert(users, "id", "name", "role", "created_at", "updated_at")
-_ADD_WORKSPACE: Final = _insert(workspaces, "id", "user_id", "name", "created_at", "updated_at")
-_ADD_API_KEY: Final = _insert(api_keys, "id", "user_id", "name", "scopes", "digest", "expires_at", "created_at")
+class Team(msgspec.Struct, frozen=True, kw_only=True):
+    """members: in the order in which they were given."""
 
-_SPELLED: Final = ("system_prompt", "model", "mode", "tools_enabled", "permissions", "updated_at")
-_AGENTS: Final = select(agents).where(agents.c.user_id == bindparam("owner")).order_by(agents.c.name)
-_ADD_AGENT: Final = _insert(agents, "id", "user_id", "name", "created_at", *_SPELLED)
-_SET_AGENT: Final = (
-    update(agents)
-    .where(agents.c.user_id == bindparam("owner"), agents.c.name == bindparam("called"))
-    .values({name: bindparam(name) for name in _SPELLED})
-)
-_AGENT_IDS: Final = select(agents.c.name, agents.c.id).where(agents.c.user_id == bindparam("owner"))
+    id: str
+    user_id: str
+    name: str
+    description: str | None
+    orchestrator_id: str
+    members: tuple[Member, ...]
+    created_at: float
+    updated_at: float
 
-_TEAMS: Final = (
-    select(teams.c.id, teams.c.name, agents.c.name.label("orchestrator"))
-    .join(agents, agents.c.id == teams.c.orchestrator_id)
-    .where(teams.c.user_id == bindparam("owner"))
-    .order_by(teams.c.name)
-)
+
+_OWNED: Final = teams.c.user_id == bindparam("owner")
+_LIST: Final = select(teams).where(_OWNED).order_by(teams.c.id).limit(bindparam("most"))
+_FIND: Final = select(teams).where(teams.c.id == bindparam("which"), _OWNED)
+_COUNT: Final = select(func.count()).select_from(teams).where(_OWNED)
+_LED: Final = select(teams.c.name).where(teams.c.orchestrator_id == bindparam("agent")).order_by(teams.c.name).limit(5)
+_DROP: Final = delete(teams).where(teams.c.id == bindparam("which"))
 _MEMBERS: Final = (
-    select(team_members.c.team_id, agents.c.name)
+    select(team_members.c.team_id, team_members.c.agent_id, agents.c.name, team_members.c.role)
     .join(agents, agents.c.id == team_members.c.agent_id)
-    .join(teams, teams.c.id == team_members.c.team_id)
-    .where(teams.c.user_id == bindparam("owner"))
     .order_by(team_members.c.team_id, team_members.c.position)
 )
-_TEAM_ID: Final = select(teams.c.id).where(teams.c.user_id == bindparam("owner"), teams.c.name == bindparam("called"))
-_ADD_TEAM: Final = _insert(teams, "id", "user_id", "name", "orchestrator_id", "created_at", "updated_at")
-_SET_TEAM: Final = (
+_MEMBERS_OF: Final = _MEMBERS.where(team_members.c.team_id == bindparam("which"))
+_MEMBERS_OF_ALL: Final = _MEMBERS.join(teams, teams.c.id == team_members.c.team_id).where(_OWNED)
+_TEAMS_WITH: Final = select(team_members.c.team_id).where(team_members.c.agent_id == bindparam("agent"))
+_ADD: Final = inserting(teams, "id", "user_id", "name", "description", "orchestrator_id", "created_at", "updated_at")
+_SET: Final = (
+    update(teams)
+    .where(teams.c.id == bindparam("which"))
+    .values(
+        name=bindparam("called"),
+        description=bindparam("described"),
+        orchestrator_id=bindparam("leader"),
+        updated_at=bindparam("now"),
+    )
+)
+_DROP_MEMBERS: Final = delete(team_members).where(team_members.c.team_id == bindparam("which"))
+_ADD_MEMBER: Final = inserting(team_members, "team_id", "position", "agent_id", "name", "role")
+
+_NAMED: Final = select(teams.c.id).where(_OWNED, teams.c.name == bindparam("called"))
+_BY_NAME: Final = (
+    select(teams.c.id, teams.c.name, agents.c.name.label("orchestrator"))
+    .join(agents, agents.c.id == teams.c.orchestrator_id)
+    .where(_OWNED)
+    .order_by(teams.c.name)
+)
+_AGENT_IDS: Final = select(agents.c.name, agents.c.id).where(agents.c.user_id == bindparam("owner"))
+_DECLARE: Final = inserting(teams, "id", "user_id", "name", "orchestrator_id", "created_at", "updated_at")
+_DECLARE_AGAIN: Final = (
     update(teams)
     .where(teams.c.id == bindparam("which"))
     .values(orchestrator_id=bindparam("leader"), updated_at=bindparam("now"))
 )
-_DROP_MEMBERS: Final = delete(team_members).where(team_members.c.team_id == bindparam("which"))
-_ADD_MEMBER: Final = _insert(team_members, "team_id", "position", "agent_id", "name")
+_DECLARE_MEMBER: Final = inserting(team_members, "team_id", "position", "agent_id", "name")
 
 
-def add_user(tx: Transaction, name: str, role: str, now: float) -> str:
-    """The new user's id. role: `operator` or `member`."""
-    user_id = new_id("usr")
-    tx.run(_ADD_USER, id=user_id, name=name, role=role, created_at=now, updated_at=now)
-    return user_id
-
-
-def add_workspace(tx: Transaction, user_id: str, name: str, now: float) -> str:
-    """The new workspace's id."""
-    workspace_id = new_id("wsp")
-    tx.run(_ADD_WORKSPACE, id=workspace_id, user_id=user_id, name=name, created_at=now, updated_at=now)
-    return workspace_id
-
-
-def add_api_key(
-    tx: Transaction,
-    key_id: str,
-    user_id: str,
-    name: str,
-    digest: str,
-    scopes: list[str],
-    expires_at: float | None,
-    now: float,
-) -> None:
-    """Keep what is needed to recognise and revoke a key that was just minted."""
-    tx.run(
-        _ADD_API_KEY,
-        id=key_id,
-        user_id=user_id,
-        name=name,
-        scopes=_json(scopes),
-        digest=digest,
-        expires_at=expires_at,
-        created_at=now,
-    )
-
-
-def load_agents(tx: Transaction, user_id: str) -> dict[str, AgentSpec]:
-    """A user's agents by name."""
-    return {
-        row.name: AgentSpec(
-            name=row.name,
-            mode=row.mode,
-            model=row.model,
-            system_prompt=row.system_prompt,
-            tools=tuple(_names(row.tools_enabled)),
-            permissions=_rules(row.permissions),
-        )
-        for row in tx.all(_AGENTS, owner=user_id)
-    }
-
-
-def save_agent(tx: Transaction, user_id: str, spec: AgentSpec, now: float) -> None:
-    """Create the user's agent of this name, or change it."""
-    spelled = {
-        "system_prompt": spec.system_prompt,
-        "model": spec.model,
-        "mode": spec.mode,
-        "tools_enabled": _json(spec.tools),
-        "permissions": _json(spec.permissions),
-        "updated_at": now,
-    }
-    if not tx.run(_SET_AGENT, owner=user_id, called=spec.name, **spelled):
-        tx.run(_ADD_AGENT, id=new_id("agt"), user_id=user_id, name=spec.name, created_at=now, **spelled)
-
-
-def load_teams(tx: Transaction, user_id: str) -> dict[str, TeamSpec]:
-    """A user's teams by name."""
-    members: dict[str, list[str]] = {}
-    for row in tx.all(_MEMBERS, owner=user_id):
-        members.setdefault(row.team_id, []).append(row.name)
-    return {
-        row.name: TeamSpec(name=row.name, orchestrator=row.orchestrator, members=tuple(members.get(row.id, ())))
-        for row in tx.all(_TEAMS, owner=user_id)
-    }
-
-
-def find_team(tx: Transaction, user_id: str, name: str) -> str | None:
-    """The id of the user's team of this name."""
-    found: str | None = tx.scalar(_TEAM_ID, owner=user_id, called=name)
+def count(tx: Transaction, user_id: str) -> int:
+    """How many the user has."""
+    found: int = tx.scalar(_COUNT, owner=user_id)
     return found
 
 
-def save_team(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
+def add(
+    tx: Transaction,
+    user_id: str,
+    name: str,
+    description: str | None,
+    orchestrator_id: str,
+    members: tuple[Member, ...],
+    now: float,
+) -> Team:
+    """A new team. The name must be free, and every agent there."""
+    made = Team(
+        id=new_id("team"),
+        user_id=user_id,
+        name=name,
+        description=description,
+        orchestrator_id=orchestrator_id,
+        members=members,
+        created_at=now,
+        updated_at=now,
+    )
+    fields = msgspec.structs.asdict(made)
+    del fields["members"]
+    tx.run(_ADD, **fields)
+    _write_members(tx, made)
+    return made
+
+
+def find(tx: Transaction, user_id: str, team_id: str) -> Team | None:
+    """The user's team of this id."""
+    row = tx.first(_FIND, owner=user_id, which=team_id)
+    return None if row is None else _value(row, tx.all(_MEMBERS_OF, which=team_id))
+
+
+def find_named(tx: Transaction, user_id: str, name: str) -> str | None:
+    """The id of the user's team of this name."""
+    found: str | None = tx.scalar(_NAMED, owner=user_id, called=name)
+    return found
+
+
+def listed(tx: Transaction, user_id: str, most: int) -> list[Team]:
+    """The user's teams, oldest first."""
+    members: dict[str, list[Row]] = {}
+    for row in tx.all(_MEMBERS_OF_ALL, owner=user_id):
+        members.setdefault(row.team_id, []).append(row)
+    return [_value(row, members.get(row.id, ())) for row in tx.all(_LIST, owner=user_id, most=most)]
+
+
+def save(tx: Transaction, team: Team) -> None:
+    """Write what can change; the members are replaced whole."""
+    tx.run(
+        _SET,
+        which=team.id,
+        called=team.name,
+        described=team.description,
+        leader=team.orchestrator_id,
+        now=team.updated_at,
+    )
+    tx.run(_DROP_MEMBERS, which=team.id)
+    _write_members(tx, team)
+
+
+def drop(tx: Transaction, team_id: str) -> None:
+    """Remove the team and its memberships. No chat may have it any more."""
+    tx.run(_DROP, which=team_id)
+
+
+def led_by(tx: Transaction, agent_id: str) -> list[str]:
+    """Names of (at most five) teams that the agent leads."""
+    return [row.name for row in tx.all(_LED, agent=agent_id)]
+
+
+def leave_all(tx: Transaction, user_id: str, agent_id: str) -> None:
+    """Take the agent out of every team that it is a member of; the others close up."""
+    for row in tx.all(_TEAMS_WITH, agent=agent_id):
+        team = find(tx, user_id, row.team_id)
+        if team is not None:
+            left = tuple(member for member in team.members if member.agent_id != agent_id)
+            save(tx, msgspec.structs.replace(team, members=left))
+
+
+def declared(tx: Transaction, user_id: str) -> dict[str, TeamSpec]:
+    """The user's teams by name, as far as they can be declared."""
+    members: dict[str, list[str]] = {}
+    for row in tx.all(_MEMBERS_OF_ALL, owner=user_id):
+        members.setdefault(row.team_id, []).append(row.name)
+    return {
+        row.name: TeamSpec(name=row.name, orchestrator=row.orchestrator, members=tuple(members.get(row.id, ())))
+        for row in tx.all(_BY_NAME, owner=user_id)
+    }
+
+
+def declare(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
     """Create the user's team of this name, or change it; its id. Raises KeyError if an agent is not there."""
     ids: dict[str, str] = {row.name: row.id for row in tx.all(_AGENT_IDS, owner=user_id)}
     leader = ids[spec.orchestrator]
-    team_id = find_team(tx, user_id, spec.name)
+    team_id = find_named(tx, user_id, spec.name)
     if team_id is None:
         team_id = new_id("team")
         tx.run(
-            _ADD_TEAM,
+            _DECLARE,
             id=team_id,
             user_id=user_id,
             name=spec.name,
@@ -156,22 +197,25 @@ def save_team(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
             updated_at=now,
         )
     else:
-        tx.run(_SET_TEAM, which=team_id, leader=leader, now=now)
+        tx.run(_DECLARE_AGAIN, which=team_id, leader=leader, now=now)
         tx.run(_DROP_MEMBERS, which=team_id)
     for position, member in enumerate(spec.members):
-        tx.run(_ADD_MEMBER, team_id=team_id, position=position, agent_id=ids[member], name=member)
+        tx.run(_DECLARE_MEMBER, team_id=team_id, position=position, agent_id=ids[member], name=member)
     return team_id
 
 
-def _names(tools: str) -> list[str]:
-    """Names of tools; the API keeps objects with more in them."""
-    return [tool["name"] if isinstance(tool, dict) else tool for tool in msgspec.json.decode(tools)]
+def _write_members(tx: Transaction, team: Team) -> None:
+    tx.run_many(
+        _ADD_MEMBER,
+        [
+            {"team_id": team.id, "position": position, **msgspec.structs.asdict(member)}
+            for position, member in enumerate(team.members)
+        ],
+    )
 
 
-def _rules(permissions: str) -> dict[str, ToolRule]:
-    """Rules by tool, without what an owner keeps there for a program of their own."""
-    return {tool: rule for tool, rule in msgspec.json.decode(permissions).items() if rule in get_args(ToolRule)}
-
-
-def _json(value: Any) -> str:
-    return msgspec.json.encode(value).decode()
+def _value(row: Row, members: Iterable[Row]) -> Team:
+    return Team(
+        **row._asdict(),
+        members=tuple(Member(agent_id=member.agent_id, name=member.name, role=member.role) for member in members),
+    )

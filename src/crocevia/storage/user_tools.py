@@ -11,7 +11,7 @@ from crocevia.core.ids import new_id
 
 from .database import Transaction
 from .rows import inserting, packed, unpacked
-from .schema_control import user_tools
+from .schema import user_tools
 from .statements import Row
 
 

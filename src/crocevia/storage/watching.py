@@ -9,11 +9,18 @@ from sqlalchemy.types import Integer
 
 from .attachments import Attachment
 from .database import Transaction
-from .schema import teams, users, workspaces
-from .schema_control import chats, completions
-from .schema_log import chat_logs, journal, pending
-from .schema_media import chat_attachments
-from .schema_spending import budget_alerts
+from .schema import (
+    budget_alerts,
+    chat_attachments,
+    chat_logs,
+    chats,
+    completions,
+    journal,
+    pending,
+    teams,
+    users,
+    workspaces,
+)
 from .statements import Row
 
 _turn: Final = completions.alias()

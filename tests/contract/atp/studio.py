@@ -16,7 +16,7 @@ from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.painting import Painting
+from crocevia.runtime.painting.provider import Painting
 from crocevia.runtime.records import CallRecords
 from crocevia.storage import declared, meta
 from crocevia.storage.database import Transaction

@@ -11,7 +11,7 @@ import pytest
 
 from tests.contract.requirements import requirement
 from tests.doors.atp.house import House, Reply, live
-from tests.runtime.test_workspace_files import WRONG
+from tests.runtime.files.test_workspace import WRONG
 
 ANSWERED = {
     "/guide.md": (201, None),

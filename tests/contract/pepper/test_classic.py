@@ -16,7 +16,7 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import OpaqueBlock, Stopped, StopReason, UsageReported
 from crocevia.core.messages import AssistantMessage, FilePart, UserMessage
 from crocevia.core.usage import Usage
-from crocevia.runtime.websearch import WebSearch
+from crocevia.runtime.classic.websearch import WebSearch
 from tests.aio import run
 from tests.app.serving import serving
 from tests.contract.requirements import requirement

@@ -16,7 +16,7 @@ from crocevia.core.catalogue import Permissions
 from crocevia.core.messages import FilePart, TextPart, UserMessage
 from crocevia.documents.fetch import Fetcher
 from crocevia.documents.workers import Workers
-from crocevia.runtime.attachments import Attachments
+from crocevia.runtime.intake import Attachments
 from tests.aio import run
 from tests.contract.pepper.claude import says, talking, whole
 from tests.contract.requirements import requirement
@@ -272,7 +272,7 @@ def test_blocks_of_text_are_joined_and_other_kinds_refused() -> None:
 @requirement("P-DOC-7")
 def test_nothing_is_started_before_a_file_comes() -> None:
     code = (
-        "import asyncio, sys\nfrom crocevia.runtime.attachments import Attachments\n"
+        "import asyncio, sys\nfrom crocevia.runtime.intake import Attachments\n"
         "async def main():\n    files = Attachments()\n    assert files._fetcher._session is None\n"
         "    assert not files._workers.pids\n    await files.close()\n"
         "asyncio.run(main())\nassert 'pypdfium2' not in sys.modules and 'PIL' not in sys.modules\n"

@@ -12,8 +12,8 @@ from typing import Any
 from crocevia.core.catalogue import RecipeSpec
 from crocevia.doors.pepper import ClassicEndpoint
 from crocevia.runtime.classic import Classic
-from crocevia.runtime.conversations import Conversations
-from crocevia.runtime.websearch import WebSearch
+from crocevia.runtime.classic.conversations import Conversations
+from crocevia.runtime.classic.websearch import WebSearch
 from crocevia.storage.database import Database
 from tests.app.serving import empty_database
 from tests.doors.pepper.asgi import Exchange, ask

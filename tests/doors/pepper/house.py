@@ -16,8 +16,8 @@ from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, Too
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
 from crocevia.doors.pepper import AgentEndpoint
-from crocevia.runtime.attachments import Attachments
 from crocevia.runtime.gateway import CallLimits, Gateway
+from crocevia.runtime.intake import Attachments
 from crocevia.storage.records import OpenedCall, SettledCall
 
 Step = list[ModelEvent] | asyncio.Event | Exception

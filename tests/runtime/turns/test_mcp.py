@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from crocevia.config import Settings
-from crocevia.runtime.mcp import McpServer
+from crocevia.core.mcp import McpServer
 
 from .theatre import Theatre, play, tool
 

@@ -284,9 +284,9 @@ def prepare(
             declared.save(tx, EngineSpec(name=f"e-{name}", kind="scripted", script=list(script)), 0.0)
             declared.save(tx, ModelSpec(name=f"m-{name}", engine=f"e-{name}", context_window=window), 0.0)
             mode = "primary" if name == names[0] else "subagent"
-            teams.save_agent(tx, user, AgentSpec(name=name, mode=mode, model=f"m-{name}", system_prompt="Act."), 0.0)
+            agent_rows.declare(tx, user, AgentSpec(name=name, mode=mode, model=f"m-{name}", system_prompt="Act."), 0.0)
             change_agent(tx, user, name, changes.get(name, {}))
-        teams.save_team(tx, user, TeamSpec(name="cast", orchestrator=names[0], members=tuple(names[1:])), 0.0)
+        teams.declare(tx, user, TeamSpec(name="cast", orchestrator=names[0], members=tuple(names[1:])), 0.0)
         meta.bump_revision(tx)
 
 

@@ -13,7 +13,7 @@ from crocevia.core.calls import Sampling
 from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
 from crocevia.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
-from crocevia.runtime.control.attachments import Intake
+from crocevia.runtime.control.intake import Intake
 from crocevia.runtime.control.operators import Operator, Operators
 from crocevia.runtime.control.responses import Link, Responses, StoredResponse, previous_missing
 from crocevia.runtime.gateway import CallDraft, Gateway

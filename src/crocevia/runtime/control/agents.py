@@ -8,7 +8,7 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage import agents as rows
-from crocevia.storage import team_rows
+from crocevia.storage import teams
 from crocevia.storage.agents import Agent, Mode
 from crocevia.storage.database import Transaction
 
@@ -80,7 +80,7 @@ async def delete(control: Control, user_id: str, agent_id: str) -> None:
     def work(tx: Transaction) -> None:
         _owned(tx, user_id, agent_id)
         _check_leads_nothing(tx, agent_id, "agent_id")
-        team_rows.leave_all(tx, user_id, agent_id)
+        teams.leave_all(tx, user_id, agent_id)
         rows.drop(tx, agent_id)
 
     await control.database.write(work)
@@ -107,7 +107,7 @@ def _check_name(tx: Transaction, user_id: str, name: str) -> None:
 
 
 def _check_leads_nothing(tx: Transaction, agent_id: str, param: str) -> None:
-    led = team_rows.led_by(tx, agent_id)
+    led = teams.led_by(tx, agent_id)
     if led:
         raise GatewayError(Code.INVALID_REQUEST, say("leads_teams", teams=", ".join(led)), param=param)
 

@@ -13,7 +13,6 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.runtime.catalogue import digest
 from crocevia.storage import api_keys as rows
-from crocevia.storage import teams
 from crocevia.storage.api_keys import ApiKey
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, key_secret
@@ -76,7 +75,7 @@ def mint(
     signed = (signer or Signer(home)).sign_jwt(claims)
     token = f"{PREFIX}{key_id.removeprefix('key_')}{signed}"
     hashed = digest(key_secret(home), token.encode()).hex()
-    teams.add_api_key(tx, key_id, user_id, name, hashed, list(scopes), expires_at, now)
+    rows.add(tx, key_id, user_id, name, hashed, list(scopes), expires_at, now)
     return Minted(key_id, token)
 
 

@@ -14,7 +14,7 @@ from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpe
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import declared, meta, teams
+from crocevia.storage import agents, declared, meta, teams
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_keys
 
@@ -69,8 +69,8 @@ def load_state(tx: Transaction) -> State:
         models=declared.load(tx, ModelSpec),
         projects=declared.load(tx, ProjectSpec),
         recipes=declared.load(tx, RecipeSpec),
-        agents=teams.load_agents(tx, user),
-        teams=teams.load_teams(tx, user),
+        agents=agents.declared(tx, user),
+        teams=teams.declared(tx, user),
         owners={row.digest: row.project for row in declared.load_project_keys(tx)},
     )
 
@@ -137,7 +137,7 @@ def export_in(tx: Transaction) -> Declaration:
 def _problems(declaration: Declaration, state: State, secret: bytes, check_engine: CheckEngine) -> list[Problem]:
     engines = state.engines | {spec.name: spec for spec in declaration.engines}
     models = state.models | {spec.name: spec for spec in declaration.models}
-    agents = state.agents | {spec.name: spec for spec in declaration.agents}
+    cast = state.agents | {spec.name: spec for spec in declaration.agents}
     changed_engines = {spec.name for spec in declaration.engines}
     # An engine that changes its kind may leave models of an earlier apply without what they need.
     wanted = {spec.name for spec in declaration.models}
@@ -151,7 +151,7 @@ def _problems(declaration: Declaration, state: State, secret: bytes, check_engin
     leaders = {spec.name for spec in declaration.agents}
     touched = [team for team in state.teams.values() if team.orchestrator in leaders]
     redeclared = {spec.name for spec in declaration.teams}
-    problems += check_teams([*declaration.teams, *(team for team in touched if team.name not in redeclared)], agents)
+    problems += check_teams([*declaration.teams, *(team for team in touched if team.name not in redeclared)], cast)
     return problems + _fixed_voices(declaration, state) + _taken_keys(declaration, state, secret)
 
 
@@ -189,9 +189,9 @@ def _save(tx: Transaction, state: State, table: str, spec: Spec, now: float) -> 
     if before == spec:
         return Change(table, name, "unchanged")
     if isinstance(spec, AgentSpec):
-        teams.save_agent(tx, state.user, spec, now)
+        agents.declare(tx, state.user, spec, now)
     elif isinstance(spec, TeamSpec):
-        teams.save_team(tx, state.user, spec, now)
+        teams.declare(tx, state.user, spec, now)
     else:
         declared.save(tx, spec, now)
     return Change(table, name, "created" if before is None else "updated")

@@ -10,7 +10,7 @@ from typing import IO, Final
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
-from crocevia.runtime.blobs import Blobs, Received
+from crocevia.runtime.files.blobs import Blobs, Received
 from crocevia.storage import attachments as rows
 from crocevia.storage.attachments import Attachment
 from crocevia.storage.database import Transaction

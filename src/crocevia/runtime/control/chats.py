@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from crocevia.storage import chats as rows
-from crocevia.storage import team_rows
+from crocevia.storage import teams
 from crocevia.storage.chats import LAST, Chat
 from crocevia.storage.database import Transaction
 
@@ -23,7 +23,7 @@ async def create(control: Control, user_id: str, workspace_id: str, team_id: str
 
     def work(tx: Transaction) -> Chat:
         workspaces.owned(tx, user_id, workspace_id)
-        if team_rows.find(tx, user_id, team_id) is None:
+        if teams.find(tx, user_id, team_id) is None:
             raise invalid("team_id", "team_wrong")
         return rows.add(tx, user_id, workspace_id, team_id, now)
 

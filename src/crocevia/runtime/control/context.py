@@ -11,17 +11,17 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.documents.workers import Workers
 from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.painting.work import ImageWork
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
 from .api_keys import ApiKeys
-from .images_work import ImageWork
 from .jwks import Signer
 from .throttle import Throttle
 
 if TYPE_CHECKING:
     from crocevia.documents.fetch import Fetcher
-    from crocevia.runtime.painting import Painting
+    from crocevia.runtime.painting.provider import Painting
 
 MOST: int = 1000
 """Objects of one kind that one user may have: lists of them need no pages."""

@@ -8,7 +8,7 @@ from typing import IO, Concatenate, Final, ParamSpec, TypeVar
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.documents.typeset import typeset
-from crocevia.runtime.workspace_files import Entry, WorkspaceFiles
+from crocevia.runtime.files.workspace import Entry, WorkspaceFiles
 
 from . import workspaces
 from .context import Control, invalid

@@ -12,7 +12,7 @@ import msgspec
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import meta, teams
+from crocevia.storage import meta, teams, users, workspaces
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, key_secret
 from crocevia.storage.migrate import current, ensure
@@ -92,14 +92,14 @@ def _init_in(tx: Transaction, home: Home, server_url: str) -> Initialised:
         raise GatewayError(Code.CONFLICT, say("home_initialised"))
     now = time.time()
     secret = key_secret(home, create=True)
-    user_id = teams.add_user(tx, "operator", "operator", now)
-    workspace_id = teams.add_workspace(tx, user_id, "default", now)
+    user_id = users.add(tx, "operator", "operator", now)
+    workspace_id = workspaces.add(tx, user_id, "default", {}, now).id
     meta.put(tx, meta.OPERATOR, user_id)
     applied = apply_in(tx, home, FIRST)
     operator_token = f"op_{secrets.token_urlsafe(32)}"
     meta.put(tx, meta.OPERATOR_TOKEN, digest(secret, operator_token.encode()).hex())
     meta.put(tx, meta.INITIALISED, repr(now))
-    team_id = teams.find_team(tx, user_id, TEAM)
+    team_id = teams.find_named(tx, user_id, TEAM)
     assert team_id is not None
     return Initialised(
         setup_url=setup_link(tx, home, server_url),

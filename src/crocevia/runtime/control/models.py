@@ -8,9 +8,9 @@ import msgspec
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.runtime.catalogue import Catalogue, paints
-from crocevia.storage import declared, team_rows
+from crocevia.storage import declared
 from crocevia.storage.database import Transaction
-from crocevia.storage.team_rows import Team
+from crocevia.storage.teams import Team
 
 from .checks import moment_of
 from .context import MOST, Control
@@ -33,13 +33,13 @@ async def choice(control: Control, user_id: str) -> Choice:
     now = control.clock()
 
     def work(tx: Transaction) -> tuple[dict[str, float], list[Team]]:
-        return declared.born(tx, ModelSpec), team_rows.listed(tx, user_id, MOST)
+        return declared.born(tx, ModelSpec), teams.listed(tx, user_id, MOST)
 
-    born, teams = await control.database.read(work)
+    born, found = await control.database.read(work)
     catalogue = control.catalogue.current
     known = catalogue.models
     offered = [(spec, born.get(name, now)) for name, spec in known.items() if _talks(catalogue, spec, now)]
-    return Choice(models=offered, teams=teams, default=default_model(control))
+    return Choice(models=offered, teams=found, default=default_model(control))
 
 
 def is_offered(control: Control, name: str) -> bool:

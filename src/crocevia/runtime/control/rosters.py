@@ -11,7 +11,7 @@ import msgspec
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage import agents as rows
-from crocevia.storage import team_rows
+from crocevia.storage import teams
 from crocevia.storage.agents import Agent
 from crocevia.storage.database import Transaction
 
@@ -85,7 +85,7 @@ def _load(tx: Transaction, user_id: str, now: float) -> Roster:
 
 def _default(tx: Transaction, user_id: str, found: list[Agent]) -> Agent | None:
     """The leader of the team `main`, else the agent `main`, else the only one who can lead."""
-    leaders = {team.orchestrator_id for team in team_rows.listed(tx, user_id, MOST) if team.name == _MAIN}
+    leaders = {team.orchestrator_id for team in teams.listed(tx, user_id, MOST) if team.name == _MAIN}
     primaries = [agent for agent in found if agent.mode == "primary"]
     for choice in (
         [agent for agent in found if agent.id in leaders],

@@ -10,10 +10,9 @@ import msgspec
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import say
 from crocevia.storage import agents, chats
-from crocevia.storage import team_rows as rows
-from crocevia.storage import teams as declared
+from crocevia.storage import teams as rows
 from crocevia.storage.database import Transaction
-from crocevia.storage.team_rows import Member, Team
+from crocevia.storage.teams import Member, Team
 
 from .context import MOST, Control, check_room, invalid, missing
 
@@ -100,7 +99,7 @@ def _owned(tx: Transaction, user_id: str, team_id: str) -> Team:
 
 
 def _check_name(tx: Transaction, user_id: str, name: str) -> None:
-    if declared.find_team(tx, user_id, name) is not None:
+    if rows.find_named(tx, user_id, name) is not None:
         raise invalid("name", "name_taken")
 
 

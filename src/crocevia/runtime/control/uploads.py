@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
-from crocevia.runtime.blobs import Blobs, Received
+from crocevia.runtime.files.blobs import Blobs, Received
 
 from .context import Control
 

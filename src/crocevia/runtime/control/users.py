@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from crocevia.storage import teams
+from crocevia.storage import users
 
 from .context import Control
 
@@ -12,4 +12,4 @@ from .context import Control
 async def create(control: Control, name: str, role: Literal["operator", "member"] = "member") -> str:
     """The new user's id."""
     now = control.clock()
-    return await control.database.write(lambda tx: teams.add_user(tx, name, role, now))
+    return await control.database.write(lambda tx: users.add(tx, name, role, now))

@@ -15,11 +15,11 @@ from crocevia.core.turn.plan import DELEGATE
 from crocevia.runtime.control import models
 from crocevia.runtime.control.context import Control
 from crocevia.storage import agents as agent_rows
-from crocevia.storage import team_rows, user_tools
+from crocevia.storage import teams, user_tools
 from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
-from crocevia.storage.team_rows import Team
+from crocevia.storage.teams import Team
 from crocevia.storage.user_tools import UserTool
 
 from . import words
@@ -114,7 +114,7 @@ def model_of(control: Control, agent: Agent) -> str:
 
 
 def _read(tx: Transaction, chat: Chat) -> _Rows:
-    team = team_rows.find(tx, chat.user_id, chat.team_id)
+    team = teams.find(tx, chat.user_id, chat.team_id)
     found = [] if team is None else [agent_rows.find(tx, chat.user_id, which) for which in _ids(team)]
     agents = tuple(agent for agent in found if agent is not None)
     if team is None or len(agents) != len(found):

@@ -18,8 +18,8 @@ from crocevia.log import Closed, Created, Duplicate, Hub, Log, Repeated, check_c
 from crocevia.log.values import CommandKind
 from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control
+from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.workspace_files import WorkspaceFiles
 from crocevia.storage import chats as chat_rows
 from crocevia.storage.chats import Chat
 

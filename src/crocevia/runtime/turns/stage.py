@@ -12,8 +12,8 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.log import Effect, Fenced, Log, Unread
 from crocevia.runtime.control.context import Control
+from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.workspace_files import MEMORY, WorkspaceFiles
 from crocevia.storage.chats import Chat
 
 from .casting import Cast, cast_of

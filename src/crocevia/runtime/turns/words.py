@@ -7,7 +7,7 @@ from typing import Final
 
 from crocevia.core.messages import AssistantMessage, Message, user
 from crocevia.storage.agents import Agent
-from crocevia.storage.team_rows import Team
+from crocevia.storage.teams import Team
 
 TITLE: Final = (
     "Give a title to a conversation that begins with the user's message: at most six words, in the language of the "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from crocevia.runtime.control import webhooks
+from crocevia.runtime.control import provider_callbacks as webhooks
 
 from .. import fields
 from ..body import read_whole

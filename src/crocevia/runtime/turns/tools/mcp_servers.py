@@ -17,8 +17,8 @@ from typing import Any, Final, TextIO
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.mcp import McpServer
 from crocevia.core.messages import Tool
-from crocevia.runtime.mcp import McpServer
 
 from .registry import BuiltIn, Outcome, Run, Scene
 from .standard import failed

@@ -12,7 +12,7 @@ from crocevia.core.errors import GatewayError
 from crocevia.core.texts import render
 from crocevia.core.turn import normalise_title
 from crocevia.core.turn.plan import ToolKind
-from crocevia.runtime.workspace_files import MEMORY, WorkspaceFiles
+from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 
 from .registry import BuiltIn, Outcome, Run, Scene, describe
 

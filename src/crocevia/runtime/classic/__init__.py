@@ -1,0 +1,10 @@
+"""The classic API's own work, made of ordinary calls.
+
+service.py        `Classic`, what the door sees: a recipe, rounds of search, an answer
+conversations.py  what is remembered between calls;  citations.py: where an answer is in its documents
+websearch.py      the search backend as a tool
+"""
+
+from .service import Classic, Exchange, Question, Reply
+
+__all__ = ["Classic", "Exchange", "Question", "Reply"]

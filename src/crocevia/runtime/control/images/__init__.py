@@ -1,0 +1,23 @@
+"""Generated pictures: ordered, looked after, read back; and the uploads that they begin with."""
+
+from crocevia.runtime.painting.inputs import Input
+from crocevia.storage.images import Artifact, Generation, Upload
+
+from .artifacts import artifact, artifact_url
+from .orders import Order, create, get, models
+from .uploads import MAX_UPLOAD, upload
+
+__all__ = [
+    "MAX_UPLOAD",
+    "Artifact",
+    "Generation",
+    "Input",
+    "Order",
+    "Upload",
+    "artifact",
+    "artifact_url",
+    "create",
+    "get",
+    "models",
+    "upload",
+]

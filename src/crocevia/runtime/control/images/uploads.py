@@ -1,0 +1,52 @@
+"""Pictures that are brought for a generation."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from crocevia.core.errors import GatewayError
+from crocevia.core.ids import new_id
+from crocevia.runtime.control.context import Control, invalid
+from crocevia.runtime.files.blobs import Blobs, Received
+from crocevia.runtime.painting.inputs import LIFE_SECONDS, UPLOADED, picture
+from crocevia.storage import images as rows
+from crocevia.storage.database import Transaction
+from crocevia.storage.images import Upload
+
+MAX_UPLOAD: Final = 10_240 * 1024
+QUOTA: Final = 200 * 1024 * 1024  # bytes of one user
+
+
+async def upload(control: Control, user_id: str, name: str, received: Received) -> Upload:
+    """Keep a picture for one generation, for two hours. Raises GatewayError(INVALID_REQUEST)."""
+    blobs = Blobs(control.home.files)
+    try:
+        mime_type = await asyncio.to_thread(lambda: picture(received.aside.read_bytes(), UPLOADED).media_type)
+        now = control.clock()
+        made = Upload(
+            id=new_id("upl"),
+            user_id=user_id,
+            name=name,
+            mime_type=mime_type,
+            size=received.size,
+            created_at=now,
+            expires_at=now + LIFE_SECONDS,
+        )
+        await asyncio.to_thread(blobs.keep, "uploads", made.id, received)
+        try:
+            await control.database.write(lambda tx: _add_upload(tx, made, now))
+        except BaseException:
+            blobs.remove("uploads", made.id)
+            raise
+        return made
+    except GatewayError as error:
+        raise GatewayError(error.code, error.message, param="file") from None
+    finally:
+        blobs.discard(received)
+
+
+def _add_upload(tx: Transaction, made: Upload, now: float) -> None:
+    if rows.held(tx, made.user_id, now) + made.size > QUOTA:
+        raise invalid("file", "uploads_quota")
+    rows.add_upload(tx, made)

@@ -1,0 +1,74 @@
+"""Keeps the money in memory true to the store: at boot, and when a correction, a zone or a threshold changes."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from crocevia.core.catalogue import ProjectSpec
+from crocevia.core.errors import GatewayError
+from crocevia.policy.periods import day_of
+from crocevia.runtime.catalogue import Catalogue
+from crocevia.storage.database import Database, Transaction
+from crocevia.storage.spending import DaySpend, corrected, day_spend
+
+from .spend import Spend
+
+
+class SpendFollower:
+    """Reads today's spend once, then today's corrections with every new catalogue (a correction makes one)."""
+
+    def __init__(self, database: Database, spend: Spend, *, clock: Callable[[], float] = time.time) -> None:
+        self._database = database
+        self._spend = spend
+        self._clock = clock
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, catalogue: Catalogue) -> None:
+        """Take over what today's records say; calls that are still open there count for nothing yet."""
+        now = self._clock()
+        projects = list(catalogue.projects.values())
+        found = await self._database.read(lambda tx: [_today(tx, project, now) for project in projects])
+        for project, day in zip(projects, found, strict=True):
+            budget = self._spend.budget(project)
+            self._spend.ledger.remember(project.name, budget, day.spent, now)
+            self._spend.ledger.correct(project.name, budget, day.corrected, now)
+            self._spend.look(project)
+
+    def follow(self, before: Catalogue, after: Catalogue) -> None:
+        """A subscriber of the catalogue."""
+        now = self._clock()
+        for name, project in after.projects.items():
+            known = before.projects.get(name)
+            if known is not None and known.timezone != project.timezone:
+                self._spend.ledger.move(name, self._spend.budget(project), now)
+        task = asyncio.get_running_loop().create_task(self._correct(list(after.projects.values())))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def close(self) -> None:
+        """Stop reading. Idempotent."""
+        for task in tuple(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _correct(self, projects: list[ProjectSpec]) -> None:
+        now = self._clock()
+        try:
+            found = await self._database.read(lambda tx: [_corrected(tx, project, now) for project in projects])
+        except GatewayError:  # the store is out of reach: the next catalogue brings the next chance
+            return
+        for project, amount in zip(projects, found, strict=True):
+            self._spend.ledger.correct(project.name, self._spend.budget(project), amount, now)
+            self._spend.look(project)
+
+
+def _today(tx: Transaction, project: ProjectSpec, now: float) -> DaySpend:
+    day = day_of(now, project.timezone)
+    return day_spend(tx, project.name, day.since, day.until)
+
+
+def _corrected(tx: Transaction, project: ProjectSpec, now: float) -> int:
+    day = day_of(now, project.timezone)
+    return corrected(tx, project.name, day.since, day.until)

@@ -1,0 +1,1 @@
+"""Pictures: one call of a provider, and the work on orders that nobody waits for."""

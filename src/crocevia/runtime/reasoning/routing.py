@@ -1,0 +1,209 @@
+"""Who answers a call, and which pieces of earlier answers go back to the engine. Pure, but for looking up engines.
+
+Pieces go back byte for byte when they are of the engine's dialect, still say what their message says, and stand after
+the very conversation they were given in. All others are rebuilt from text and tool calls: that loses reasoning, never
+the call. A model that reasons cannot go on inside a tool round without its pieces; there its reserve answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.catalogue import ModelSpec
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.history import open_round
+from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
+from crocevia.documents.intake import Taken
+
+from .fingerprints import NOTE, Fingerprints, Trail
+
+MISSING: Final = "missing"
+OTHER_ENGINE: Final = "other_engine"
+HISTORY_CHANGED: Final = "history_changed"
+REJECTED: Final = "rejected"
+
+_PLAIN: Final = "plain"
+_NOTED: Final = 20  # losses that a record lists
+
+
+class Loss(msgspec.Struct, frozen=True):
+    """The pieces of the message at `index` are not sent. why: `missing`, `edited`, `unrecognised`, …"""
+
+    index: int
+    why: str
+
+
+class Question(msgspec.Struct, frozen=True, kw_only=True):
+    """A call before it is decided who answers.
+
+    request: composed for `model`; files may still stand in it as placeholders. max_tokens: as the caller asked.
+    spoiled: why the pieces of a message, by its index, could not be read. keeps_pieces: the caller could send them.
+    """
+
+    model: ModelSpec
+    request: ModelRequest
+    max_tokens: int
+    keeps_pieces: bool = True
+    spoiled: Mapping[int, str] = {}
+
+
+class Route(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers, and what is sent. asked: what was decided about. quiet: without reasoning, though the model reasons.
+
+    blockless: whether the app sent no pieces in its open round; None when there is no such round. files: what took the
+    place of the placeholders in `request`.
+    """
+
+    asked: Question
+    model: ModelSpec
+    engine: Engine
+    request: ModelRequest
+    losses: tuple[Loss, ...] = ()
+    quiet: bool = False
+    blockless: bool | None = None
+    files: tuple[Taken, ...] = ()
+
+    def notes(self, origins: tuple[int, ...] = ()) -> dict[str, Any]:
+        """For the record; empty when there is nothing to say. origins: indexes as the caller counts them."""
+        found: dict[str, Any] = {}
+        if self.losses:
+            found["reasoning_lost"] = [
+                {"message": origins[loss.index] if origins else loss.index, "why": loss.why}
+                for loss in self.losses[:_NOTED]
+            ]
+        if self.quiet:
+            found["answered_for" if self.model.name != self.asked.model.name else "quiet"] = self.asked.model.name
+        return found
+
+
+class Router:
+    """Decides. engines: the working engine of a name."""
+
+    def __init__(self, engines: Callable[[str], Engine], memory: Fingerprints) -> None:
+        self._engines = engines
+        self.memory = memory
+
+    def route(self, asked: Question, models: Mapping[str, ModelSpec]) -> Route:
+        """Raises GatewayError: UNAVAILABLE for an engine that cannot be used, INVALID_REQUEST when the model needs
+        pieces that did not come and nothing else can answer.
+        """
+        model, request = asked.model, asked.request
+        engine = self._engines(model.engine)
+        rounds = open_round(request.messages)
+        if not rounds and not asked.spoiled and not any(map(_opaque, request.messages)):
+            return Route(asked=asked, model=model, engine=engine, request=request)
+        losses = self._judge(asked, engine)
+        lost = {loss.index for loss in losses}
+        missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in asked.spoiled]
+        blockless = bool(missing) if rounds else None
+        if lost:
+            request = msgspec.structs.replace(request, messages=_kept(request.messages, lost))
+        route = Route(asked=asked, model=model, engine=engine, request=request, losses=losses, blockless=blockless)
+        if model.reasoning == "off" or not (missing or lost.intersection(rounds)):
+            return route
+        losses = tuple(sorted([*losses, *(Loss(i, MISSING) for i in missing)], key=lambda loss: loss.index))
+        return self._without_reasoning(msgspec.structs.replace(route, losses=losses), models, missing)
+
+    def retreat(self, route: Route, models: Mapping[str, ModelSpec]) -> Route | None:
+        """What to try when the provider rejected `route` before its first word; None when that would change nothing.
+
+        Pieces of unknown origin are sent on trust, and a provider may know better.
+        """
+        asked = route.asked
+        if route.engine.dialect == _PLAIN:
+            return None  # it was sent nothing that it gave
+        bare = tuple(_bare(message) for message in asked.request.messages)
+        spoiled = {i: REJECTED for i, message in enumerate(asked.request.messages) if _opaque(message) is not None}
+        if asked.model.reasoning != "off":
+            spoiled |= {i: REJECTED for i in open_round(asked.request.messages)}
+        again = msgspec.structs.replace(
+            asked, request=msgspec.structs.replace(asked.request, messages=bare), spoiled={**spoiled, **asked.spoiled}
+        )
+        found = self.route(again, models)
+        if found.request == route.request and found.engine is route.engine:
+            return None
+        return msgspec.structs.replace(found, blockless=route.blockless) if _can_be_given(route.files, found) else None
+
+    def _without_reasoning(self, route: Route, models: Mapping[str, ModelSpec], missing: list[int]) -> Route:
+        asked = route.asked
+        model = models.get(asked.model.reserve or "", asked.model)
+        engine = self._engines(model.engine)
+        if model is asked.model and (model.reasoning == "always" or not engine.abilities(model.upstream).quiet):
+            if missing and asked.keeps_pieces:
+                raise _pieces_needed(asked.model, missing[0])
+            return route  # they came, but are worth nothing any more: the answer is a little less reasoned
+        request = msgspec.structs.replace(
+            asked.request,
+            model=model.upstream,
+            messages=tuple(_unthinking(message, engine.dialect) for message in route.request.messages),
+            reasoning="off",
+            max_tokens=asked.max_tokens,
+        )
+        return msgspec.structs.replace(route, model=model, engine=engine, request=request, quiet=True)
+
+    def _judge(self, asked: Question, engine: Engine) -> tuple[Loss, ...]:
+        """The messages whose pieces are not sent, in order."""
+        losses: list[Loss] = []
+        messages = asked.request.messages
+        thinks = any((opaque := _opaque(message)) is not None and opaque.thinks for message in messages)
+        trail = self.memory.trail(asked.request) if thinks else None
+        for index, message in enumerate(messages):
+            why = asked.spoiled.get(index) or self._why_not(_opaque(message), engine.dialect, trail)
+            if why is not None:
+                losses.append(Loss(index, why))
+            if trail is not None:
+                trail.add(message)
+        return tuple(losses)
+
+    def _why_not(self, opaque: Opaque | None, dialect: str, trail: Trail | None) -> str | None:
+        if opaque is None:
+            return None
+        if not _fits(opaque, dialect):
+            return OTHER_ENGINE
+        if opaque.thinks and trail is not None and self.memory.is_out_of_place(opaque, trail):
+            return HISTORY_CHANGED
+        return None
+
+
+def proof(memory: Fingerprints, route: Route, blocks: list[Any]) -> dict[str, Any]:
+    """What the record of an answer with reasoning notes, so that its pieces can be judged when they come back."""
+    return {NOTE: memory.proof(route.asked.request, blocks)}
+
+
+def _pieces_needed(model: ModelSpec, index: int) -> GatewayError:
+    return GatewayError(
+        Code.INVALID_REQUEST, say("blocks_needed", model=model.name, index=index), param=f"messages[{index}].blocchi"
+    )
+
+
+def _opaque(message: Message) -> Opaque | None:
+    return message.opaque if isinstance(message, AssistantMessage) else None
+
+
+def _fits(opaque: Opaque, dialect: str) -> bool:
+    """Whether an engine of `dialect` can be given these pieces, or can say them in its own way without a loss."""
+    return opaque.dialect == dialect or (opaque.plain and dialect == _PLAIN)
+
+
+def _kept(messages: tuple[Message, ...], lost: set[int]) -> tuple[Message, ...]:
+    return tuple(_bare(message) if index in lost else message for index, message in enumerate(messages))
+
+
+def _can_be_given(files: tuple[Taken, ...], route: Route) -> bool:
+    """Whether files that were taken in for one engine are something for the one of `route`."""
+    able = route.engine.abilities(route.request.model)
+    parts = [part for taken in files for part in taken.parts if isinstance(part, FilePart)]
+    return all(able.images if part.kind == "image" else able.documents for part in parts)
+
+
+def _bare(message: Message) -> Message:
+    return message if _opaque(message) is None else msgspec.structs.replace(message, opaque=None)
+
+
+def _unthinking(message: Message, dialect: str) -> Message:
+    opaque = _opaque(message)
+    return message if opaque is not None and not opaque.thinks and opaque.dialect == dialect else _bare(message)

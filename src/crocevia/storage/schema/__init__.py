@@ -1,0 +1,57 @@
+"""Every table, one module per aggregate. Times are Unix seconds (REAL); values that no query looks into are JSON text.
+
+A column exists where a query filters, joins or sums.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from .calls import call_records
+from .catalogue import engines, meta, models, project_keys, projects, recipes
+from .chats import chat_attachments, chats, completions
+from .conversations import conversation_messages
+from .images import image_generations, image_uploads
+from .log import chat_logs, commands, journal, pending
+from .metadata import metadata
+from .panel import audit, panel_sessions
+from .people import api_keys, users, workspaces
+from .responses import responses
+from .spending import budget_alerts, budget_corrections
+from .teams import agents, team_members, teams, user_tools
+
+__all__ = [
+    "SCHEMA",
+    "agents",
+    "api_keys",
+    "audit",
+    "budget_alerts",
+    "budget_corrections",
+    "call_records",
+    "chat_attachments",
+    "chat_logs",
+    "chats",
+    "commands",
+    "completions",
+    "conversation_messages",
+    "engines",
+    "image_generations",
+    "image_uploads",
+    "journal",
+    "meta",
+    "metadata",
+    "models",
+    "panel_sessions",
+    "pending",
+    "project_keys",
+    "projects",
+    "recipes",
+    "responses",
+    "team_members",
+    "teams",
+    "user_tools",
+    "users",
+    "workspaces",
+]
+
+SCHEMA: Final = "0070"  # the newest migration
