@@ -18,6 +18,7 @@ from PIL import Image
 
 from crocevia.doors.atp import AtpDoor
 from crocevia.runtime.control import images
+from crocevia.runtime.control.images import uploads
 from crocevia.runtime.control.jwks import base64url, unbase64url
 from tests.contract.atp.forms import form, headers
 from tests.contract.atp.studio import ORDER, Studio, paint
@@ -236,7 +237,7 @@ def test_uploads_are_pictures_of_a_bounded_size_and_sum(monkeypatch: pytest.Monk
     async def work(studio: Studio) -> None:
         place = studio.place
         monkeypatch.setattr(images, "MAX_UPLOAD", 4000)
-        monkeypatch.setattr(images, "QUOTA", len(png()) * 2)
+        monkeypatch.setattr(uploads, "QUOTA", len(png()) * 2)
         bomb = png().replace(b"\0\0\0\x02\0\0\0\x02", b"\0\1\0\0\0\1\0\0", 1)
         for data in (b"", b"words", png()[:10], b"<svg/>", bomb, b"PK\x03\x04" + b"x" * 99, b"x" * 4001):
             reply = await place.call("POST", "/images/uploads", headers=headers(None), raw=[form(data, "a.png")])

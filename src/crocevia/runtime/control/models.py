@@ -8,7 +8,7 @@ import msgspec
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.runtime.catalogue import Catalogue, paints
-from crocevia.storage import declared
+from crocevia.storage import declared, teams
 from crocevia.storage.database import Transaction
 from crocevia.storage.teams import Team
 
