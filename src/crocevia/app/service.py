@@ -15,11 +15,11 @@ from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
-from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
 from crocevia.doors.pepper import document as pepper_document
 from crocevia.doors.responses import document as responses_document
 from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.gateway import CallLimits, Gateway
@@ -35,7 +35,9 @@ from crocevia.storage.home import Home, serving
 
 from .classic import open_classic
 from .engines import EnginePool
+from .housekeeping import keep_house
 from .money import open_money
+from .painting import open_painting
 from .panel import open_panel
 from .responses import PATHS, is_enabled, open_responses
 from .site import SOCKETS, dispatch, health
@@ -86,11 +88,12 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         report=lambda name, error: log.warning("engine cannot be used", engine=name, error=_spoken(error)),
     )
     queue = CallRecords(database)
+    signer = Signer(home)
     stack = AsyncExitStack()
     try:
         await catalogue.start()
         await stack.enter_async_context(watch_store(database, log))
-        money = await stack.enter_async_context(open_money(database, catalogue, Signer(home), log))
+        money = await stack.enter_async_context(open_money(database, catalogue, signer, log))
         limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
         attachments = Attachments()
         stack.push_async_callback(attachments.close)
@@ -111,9 +114,11 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
-        control = open_control(database, home, catalogue, painting=Painting(gateway, catalogue, engines.get, queue))
-        stack.push_async_callback(control.images.close)
-        await control.images.start(lambda made: webhook_data(catalogue.current.secret, made))
+        painting = Painting(gateway, catalogue, engines.get, queue)
+        images = await stack.enter_async_context(open_painting(database, home, catalogue, painting, signer, log))
+        control = open_control(database, home, catalogue, images=images)
+        sweeps = (lambda: chat_attachments.sweep(control), images.sweep)
+        await stack.enter_async_context(keep_house(sweeps, log))
         turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
         atp = AtpDoor(control, (*ATP_TABLE, *operations(turns, control.clock)))
         capabilities = CapabilitiesEndpoint(gateway, max_body=settings.server.max_body_bytes)

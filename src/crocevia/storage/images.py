@@ -100,7 +100,7 @@ _END: Final = (
 _DUE: Final = select(image_generations).where(_g.webhook_due_at.is_not(None)).order_by(_g.webhook_due_at).limit(100)
 _ATTEMPTED: Final = (
     update(image_generations)
-    .where(_g.id == bindparam("which"))
+    .where(_g.webhook_event == bindparam("which"), _g.webhook_due_at.is_not(None))
     .values(webhook_attempts=_g.webhook_attempts + 1, webhook_due_at=bindparam("next_at"))
 )
 # An hour of grace: what runs or is being told of is not pulled away.
@@ -181,9 +181,9 @@ def due(tx: Transaction) -> list[Generation]:
     return [_value(row) for row in tx.all(_DUE)]
 
 
-def attempted(tx: Transaction, generation_id: str, next_at: float | None) -> None:
-    """Note an attempt at the webhook. next_at None: there will be no other."""
-    tx.run(_ATTEMPTED, which=generation_id, next_at=next_at)
+def attempted(tx: Transaction, event: str, next_at: float | None) -> None:
+    """Note an attempt at a webhook that was due. next_at None: there will be no other."""
+    tx.run(_ATTEMPTED, which=event, next_at=next_at)
 
 
 def drop_expired(tx: Transaction, now: float) -> int:

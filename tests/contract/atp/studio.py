@@ -17,6 +17,7 @@ from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.painting.provider import Painting
+from crocevia.runtime.painting.work import ImageWork
 from crocevia.runtime.records import CallRecords
 from crocevia.storage import declared, meta
 from crocevia.storage.database import Transaction
@@ -55,6 +56,7 @@ class Post(Fetcher):
 class Studio:
     place: House
     post: Post
+    work: ImageWork
     records: CallRecords
     engines: EnginePool = field(repr=False)
 
@@ -62,7 +64,7 @@ class Studio:
         """The generation once it has this status."""
         async with asyncio.timeout(20):
             while True:
-                await self.place.control.images.settled()
+                await self.work.settled()
                 data: dict[str, Any] = (await self.place.call("GET", path)).data
                 if data["status"] == wanted:
                     return data
@@ -86,15 +88,26 @@ async def studio(*, told: bool = False) -> AsyncIterator[Studio]:
         records, post = CallRecords(before.database), Post()
         gateway = Gateway(before.catalogue, engines.get, records)
         painting = Painting(gateway, before.catalogue, engines.get, records)
-        control = open_control(before.database, before.home, before.catalogue, painting=painting, fetcher=post)
+        secret = before.catalogue.current.secret
+        work = ImageWork(
+            before.database,
+            before.home.files,
+            before.catalogue,
+            painting,
+            post,
+            before.signer.sign,
+            describe=lambda made: webhook_data(secret, made),
+            clock=lambda: place.control.clock(),
+        )
+        control = open_control(before.database, before.home, before.catalogue, images=work)
         place.control, place.door, place.busy = control, AtpDoor(control), True
         if told:
-            secret = before.catalogue.current.secret
-            await control.images.start(lambda made: webhook_data(secret, made))
+            await work.start()
         try:
-            yield Studio(place, post, records, engines)
+            yield Studio(place, post, work, records, engines)
         finally:
-            await control.images.close()
+            await work.close()
+            await post.close()
             await engines.close()
             records.flush()
 

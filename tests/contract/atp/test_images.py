@@ -125,13 +125,11 @@ def test_everything_is_forgotten_after_two_hours() -> None:
         done = await studio.finished(path, "succeeded")
         assert len(on_disk(place)) == 2
         later = place.control.clock() + 7201
-        place.control.images.bind(place.control)
         place.control = msgspec.structs.replace(place.control, clock=lambda: later)
-        place.control.images.bind(place.control)
         place.door = AtpDoor(place.control)
         assert (await place.call("GET", path)).status == 404
         assert (await place.call("GET", local(done["files"][0]["download_url"]), key=None)).status == 404
-        await place.control.images.sweep()
+        await studio.work.sweep()
         assert on_disk(place) == []
 
     paint(work)
@@ -257,7 +255,7 @@ def test_another_user_sees_no_picture_and_uses_no_upload() -> None:
         eve = place.eve.key
         up = await place.call("POST", "/images/uploads", headers=headers(None), raw=[form(png(), "a.png")])
         taken = await place.call("POST", "/images/generations", ORDER)
-        await place.control.images.settled()
+        await studio.work.settled()
         theirs = await place.call("GET", f"/images/generations/{taken.data['id']}", key=eve)
         nobodys = await place.call("GET", "/images/generations/igr_01j5abcdefghjkmnpqrstvwxyz", key=eve)
         assert (theirs.status, theirs.raw) == (404, nobodys.raw)
@@ -278,8 +276,8 @@ def test_what_was_being_painted_when_the_server_stopped_is_not_painted_twice() -
         async with asyncio.timeout(10):
             while (await place.call("GET", path)).data["status"] != "processing":
                 await asyncio.sleep(0)
-        await place.control.images.close()
-        await place.control.images.start(lambda made: {})
+        await studio.work.close()
+        await studio.work.start()
         assert (await place.call("GET", path)).data["status"] == "failed"
 
     paint(work)

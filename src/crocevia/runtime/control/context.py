@@ -11,7 +11,6 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.documents.workers import Workers
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.painting.work import ImageWork
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
@@ -20,15 +19,14 @@ from .jwks import Signer
 from .throttle import Throttle
 
 if TYPE_CHECKING:
-    from crocevia.documents.fetch import Fetcher
-    from crocevia.runtime.painting.provider import Painting
+    from crocevia.runtime.painting.work import ImageWork
 
 MOST: int = 1000
 """Objects of one kind that one user may have: lists of them need no pages."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """One per server. clock: Unix seconds."""
+    """One per server. images: who paints what is ordered; None: nobody does here. clock: Unix seconds."""
 
     database: Database
     home: Home
@@ -36,30 +34,19 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     keys: ApiKeys
     signer: Signer
     throttle: Throttle
-    images: ImageWork
+    images: ImageWork | None = None
     workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
 
 
 def open_control(
-    database: Database,
-    home: Home,
-    catalogue: CatalogueHolder,
-    *,
-    painting: Painting | None = None,
-    fetcher: Fetcher | None = None,
+    database: Database, home: Home, catalogue: CatalogueHolder, *, images: ImageWork | None = None
 ) -> Control:
-    """The control plane of a home. A change that another process makes is looked at with the next catalogue.
-
-    painting: makes pictures; None: nobody does here. fetcher: for addresses that callers give.
-    """
+    """The control plane of a home. A change that another process makes is looked at with the next catalogue."""
     signer = Signer(home)
     keys = ApiKeys(database, home, signer)
     catalogue.subscribe(lambda before, after: keys.look_again())
-    from crocevia.documents.fetch import Fetcher  # half a second that commands other than `serve` do not have to wait
-
-    images = ImageWork(fetcher or Fetcher(concurrency=8), painting)
-    control = Control(
+    return Control(
         database=database,
         home=home,
         catalogue=catalogue,
@@ -68,8 +55,6 @@ def open_control(
         throttle=Throttle(),
         images=images,
     )
-    images.bind(control)
-    return control
 
 
 def missing(kind: str) -> GatewayError:

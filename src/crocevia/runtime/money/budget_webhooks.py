@@ -1,51 +1,24 @@
-"""The webhook of the soft threshold: stored before it is sent, signed anew at each attempt, one event per day.
-
-At least once, with a stable event id and an unchanging body: a receiver that keeps ids sees each event once.
-"""
+"""The webhook of the soft threshold: stored before it is sent, one event per day."""
 
 from __future__ import annotations
 
-import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
+from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Final, Protocol
+from typing import Final
 
 from crocevia.core import json
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
-from crocevia.documents.fetch import Delivery, FetchPolicy
 from crocevia.policy.budget import Standing
 from crocevia.policy.prices import usd
+from crocevia.runtime.delivery import Attempt, Courier, Letter, Post, Signed
 from crocevia.storage.database import Database
 from crocevia.storage.spending import add_alert, attempted, due_alerts
-from crocevia.storage.statements import Row
 from crocevia.storage.watching import alert_again
 
 # Seconds before the next attempt; after the last one the webhook is given up, about a day later.
 BACK_OFF: Final = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800)
-POLICY: Final = FetchPolicy(schemes=("https",), timeout=10.0)
-_STORE_RETRY: Final = 5.0
-_DELIVERED: Final = range(200, 300)
-
-
-class Deliver(Protocol):
-    """The part of `documents.fetch.Fetcher` that is needed here."""
-
-    def __call__(
-        self, url: str, body: bytes, headers: Mapping[str, str], policy: FetchPolicy
-    ) -> Awaitable[Delivery]: ...
-
-
-class Signed(Protocol):
-    """kid: of the key in the published set. sig: Ed25519, base64url without padding."""
-
-    @property
-    def kid(self) -> str: ...
-    @property
-    def sig(self) -> str: ...
 
 
 class BudgetWebhooks:
@@ -55,7 +28,7 @@ class BudgetWebhooks:
         self,
         database: Database,
         projects: Callable[[str], ProjectSpec | None],
-        deliver: Deliver,
+        post: Post,
         sign: Callable[[bytes], Signed],
         *,
         clock: Callable[[], float] = time.time,
@@ -63,12 +36,8 @@ class BudgetWebhooks:
     ) -> None:
         self._database = database
         self._projects = projects
-        self._deliver = deliver
-        self._sign = sign
         self._clock = clock
-        self._back_off = back_off
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._courier = Courier(self, post, sign, back_off=back_off, clock=clock)
 
     def fire(self, project: ProjectSpec, standing: Standing) -> None:
         """Keep the webhook of this day, if the project wants one and the day has none yet. Never waits."""
@@ -77,72 +46,45 @@ class BudgetWebhooks:
         now, event = self._clock(), new_id("evt")
         body = json.encode(_event(project, standing, event, now)).decode()
         self._database.post(lambda tx: add_alert(tx, project.name, standing.day.label, event, body, now))
-        self._wake.set()
+        self._courier.wake()
 
     async def redeliver(self, event: str) -> bool:
         """Attempt a webhook once more now, delivered or given up before; False if there is none of this id."""
         now = self._clock()
         found = await self._database.write(lambda tx: alert_again(tx, event, now))
-        self._wake.set()
+        self._courier.wake()
         return found
 
     def start(self) -> None:
         """Deliver what is due, also from an earlier life, until `close`."""
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="webhooks")
+        self._courier.start()
 
     async def close(self) -> None:
         """Stop; what is not delivered stays stored. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
+        await self._courier.close()
 
-    async def _run(self) -> None:
-        while True:
-            self._wake.clear()
-            try:
-                await self._database.write(lambda tx: None)  # everything that was posted before is readable now
-                waiting = await self._round()
-            except GatewayError:
-                waiting = _STORE_RETRY
-            with suppress(TimeoutError):
-                async with asyncio.timeout(waiting):
-                    await self._wake.wait()
+    async def due(self) -> list[Letter]:
+        """See `delivery.Outbox`."""
+        await self._database.write(lambda tx: None)  # everything that was posted before is readable now
+        return [
+            Letter(
+                event=row.id,
+                url=self._url(row.project),
+                body=row.body.encode(),
+                attempts=row.attempts,
+                due_at=row.due_at,
+            )
+            for row in await self._database.read(due_alerts)
+        ]
 
-    async def _round(self) -> float | None:
-        """Attempt what is due; the seconds until the next is."""
-        now = self._clock()
-        rows = await self._database.read(due_alerts)
-        await asyncio.gather(*(self._attempt(row) for row in rows if row.due_at <= now))
-        later = await self._database.read(due_alerts)
-        return max(0.0, later[0].due_at - self._clock()) if later else None
+    async def note(self, letter: Letter, attempt: Attempt) -> None:
+        """See `delivery.Outbox`."""
+        done_at = attempt.at if attempt.delivered else None
+        await self._database.write(lambda tx: attempted(tx, letter.event, attempt.status, attempt.next_at, done_at))
 
-    async def _attempt(self, row: Row) -> None:
-        project = self._projects(row.project)
-        url = project.webhook_url if project is not None else None
-        status = await self._send(url, row) if url is not None else None
-        now = self._clock()
-        good = status is not None and status in _DELIVERED
-        again = not good and url is not None and row.attempts < len(self._back_off)
-        due_at = now + self._back_off[row.attempts] if again else None
-        await self._database.write(lambda tx: attempted(tx, row.id, status, due_at, now if good else None))
-
-    async def _send(self, url: str, row: Row) -> int | None:
-        body = row.body.encode()
-        moment = str(int(self._clock()))
-        try:
-            signed = self._sign(b".".join((moment.encode(), row.id.encode(), body)))
-            headers = {
-                "Content-Type": "application/json",
-                "X-Crocevia-Event": row.id,
-                "X-Crocevia-Timestamp": moment,
-                "X-Crocevia-Key": signed.kid,
-                "X-Crocevia-Signature": signed.sig,
-            }
-            return (await self._deliver(url, body, headers, POLICY)).status
-        except (GatewayError, OSError, ValueError):
-            return None
+    def _url(self, name: str) -> str | None:
+        project = self._projects(name)
+        return project.webhook_url if project is not None else None
 
 
 def _event(project: ProjectSpec, standing: Standing, event: str, now: float) -> dict[str, object]:

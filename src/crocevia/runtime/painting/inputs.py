@@ -23,7 +23,6 @@ BUDGET: Final = 50 * 1024 * 1024  # bytes of all inputs of one generation
 TAKEN: Final = frozenset({"image/png", "image/jpeg", "image/webp"})
 UPLOADED: Final = TAKEN | {"image/gif"}
 FETCHED: Final = FetchPolicy(schemes=("https", "http"), accepted_types=tuple(sorted(TAKEN)), max_bytes=10 * 1024 * 1024)
-WEBHOOK: Final = FetchPolicy(schemes=("https",), timeout=10.0)
 
 Role = Literal["input", "mask", "objects"]
 

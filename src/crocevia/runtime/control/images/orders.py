@@ -12,8 +12,10 @@ from crocevia.core.ids import new_id
 from crocevia.core.images import ImageSetting, ImageWish
 from crocevia.runtime.catalogue import paints
 from crocevia.runtime.control.context import Control, invalid, missing
+from crocevia.runtime.delivery import POLICY
 from crocevia.runtime.files.blobs import Blobs
-from crocevia.runtime.painting.inputs import BUDGET, LIFE_SECONDS, WEBHOOK, Input, Kept, Request, keep
+from crocevia.runtime.painting.inputs import BUDGET, LIFE_SECONDS, Input, Kept, Request, keep
+from crocevia.runtime.painting.work import ImageWork
 from crocevia.storage import images as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.images import Generation
@@ -38,7 +40,7 @@ def models(control: Control) -> list[tuple[ModelSpec, tuple[ImageSetting, ...]]]
     for spec in known.models.values():
         if paints(known, spec):
             try:
-                found.append((spec, control.images.painting().settings(spec)))
+                found.append((spec, _work(control).painting.settings(spec)))
             except GatewayError:  # its engine cannot be used now
                 found.append((spec, ()))
     return found
@@ -51,10 +53,11 @@ async def create(control: Control, user_id: str, order: Order, origin: str) -> G
     """
     spec = _model(control, order)
     wish = msgspec.structs.replace(order.wish, model=spec.upstream)
-    control.images.painting().check(spec, wish)
-    fetcher, blobs = control.images.fetcher, Blobs(control.home.files)
+    work = _work(control)
+    work.painting.check(spec, wish)
+    fetcher, blobs = work.fetcher, Blobs(control.home.files)
     try:
-        await fetcher.check(order.webhook_url, WEBHOOK)
+        await fetcher.check(order.webhook_url, POLICY)
     except GatewayError as error:
         raise GatewayError(error.code, error.message, param="webhook_url") from None
     kept: list[Kept] = []
@@ -86,7 +89,7 @@ async def create(control: Control, user_id: str, order: Order, origin: str) -> G
             if one.kind == "inputs":
                 blobs.remove("inputs", one.where)
         raise
-    control.images.begin(made)
+    work.begin(made)
     return made
 
 
@@ -96,6 +99,12 @@ async def get(control: Control, user_id: str, generation_id: str) -> Generation:
     if found is None or found.user_id != user_id or found.expires_at <= control.clock():
         raise missing("generation")
     return found
+
+
+def _work(control: Control) -> ImageWork:
+    if control.images is None:
+        raise GatewayError(Code.UNAVAILABLE)
+    return control.images
 
 
 def _model(control: Control, order: Order) -> ModelSpec:
