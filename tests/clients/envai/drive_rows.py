@@ -1,42 +1,19 @@
-"""Runs inside the official client's own environment: every resource operation, sync and async, on a live server.
+"""Runs inside the official client's own environment: every resource of rows, sync and async, on a live server.
 
-Arguments: URL, API key, workspace id, chat id (with completions), the other chat (without). Prints the operations
-that were called, as JSON; fails with the client's own error otherwise.
+Arguments: URL, API key, workspace id, chat id (with completions), the other chat (without). Prints what `report`
+does; fails with the client's own error otherwise.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import json
 import sys
 from typing import Any
 
-import envai
 from envai import errors
+from watching import close, everything, fields, now, refused, report, watched
 
 URL, KEY, WORKSPACE, CHAT, EMPTY = sys.argv[1:6]
 BASE = f"{URL}/api/v1"
-
-
-async def now(value: Any) -> Any:
-    return await value if inspect.isawaitable(value) else value
-
-
-async def everything(iterator: Any) -> list[Any]:
-    return [item async for item in iterator] if hasattr(iterator, "__aiter__") else list(iterator)
-
-
-def fields(value: Any) -> dict[str, Any]:
-    return value if isinstance(value, dict) else value.model_dump(mode="json", by_alias=True)
-
-
-async def refused(kind: type[Exception], value: Any) -> Any:
-    try:
-        await now(value() if callable(value) else value)
-    except kind as error:
-        return error
-    raise AssertionError(f"{kind.__name__} was expected")
 
 
 async def drive(client: Any, tag: str) -> None:
@@ -48,6 +25,8 @@ async def drive(client: Any, tag: str) -> None:
     await drive_chats(client, team)
     await drive_completions(client)
     await drive_keys(client, tag)
+    assert "ping" in fields(await now(client.capabilities.get()))["features"]
+    await drive_version_two(client)
 
 
 async def drive_workspaces(client: Any, tag: str) -> None:
@@ -124,6 +103,17 @@ async def drive_completions(client: Any) -> None:
     assert fields(await now(client.completions.list(WORKSPACE, CHAT, started_at_from=late)))["meta"]["total"] == 1
 
 
+async def drive_version_two(client: Any) -> None:
+    """A newer client reads the older contract, where it can be told to."""
+    if not hasattr(client, "get_capabilities_legacy"):
+        return
+    old = watched(type(client)(KEY, base_url=BASE, contract_version=2), client.called)
+    assert fields(await now(old.get_capabilities_legacy()))["protocol_version"] == 2
+    page = fields(await now(old.completions.list(WORKSPACE, CHAT)))
+    assert [item["cost_usd"] for item in page["data"]] == [0.42] * 5
+    await close(old)
+
+
 async def drive_keys(client: Any, tag: str) -> None:
     made = fields(await now(client.api_keys.create(body={"name": tag, "expires_at": "never"})))
     assert made["token"].startswith("envai_sk_") and made["expires_at"] is None
@@ -137,29 +127,4 @@ async def drive_keys(client: Any, tag: str) -> None:
     await close(other)
 
 
-async def close(client: Any) -> None:
-    await now(client.aclose() if hasattr(client, "aclose") else client.close())
-
-
-def watched(client: Any, called: set[str]) -> Any:
-    prepare = client._prepare
-
-    def record(operation: str, *args: Any, **options: Any) -> Any:
-        called.add(operation)
-        return prepare(operation, *args, **options)
-
-    client._prepare = record
-    return client
-
-
-async def main() -> None:
-    called: dict[str, set[str]] = {}
-    for tag, kind in (("sync", envai.EnvaiClient), ("async", envai.AsyncEnvaiClient)):
-        called[tag] = set()
-        client = watched(kind(KEY, base_url=BASE), called[tag])
-        await drive(client, tag)
-        await close(client)
-    json.dump({tag: sorted(names) for tag, names in called.items()}, sys.stdout)
-
-
-asyncio.run(main())
+report(KEY, BASE, drive)
