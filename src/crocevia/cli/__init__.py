@@ -17,6 +17,7 @@ _COMMANDS: Final = {
     "export": ("declare", "Print everything declared, in the format of apply, without secrets."),
     "project": ("project", "What a project spent, corrections, stored conversations."),
     "panel": ("panel", "A new setup link for the panel."),
+    "keys": ("keys", "The keys that sign API keys and requests to client tools: list, rotate, remove."),
     "model": ("model", "The weights of the embedded model."),
     "doctor": ("doctor", "Check settings, store, engines, and a stream as a caller sees it."),
     "ask": ("ask", "Put one question and stream the answer."),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from crocevia.core import json
+from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id, new_id
 from crocevia.storage.home import Home, write_secret
 
@@ -59,17 +60,17 @@ class Signer:
     def __init__(self, home: Home, *, clock: Callable[[], float] = time.time) -> None:
         self._home = home
         self._clock = clock
-        self._seen = -1
+        self._seen: list[str] | None = None
         self._keys: tuple[SigningKey, ...] = ()
         self._public: dict[str, Ed25519PublicKey] = {}
 
     def keys(self) -> tuple[SigningKey, ...]:
         """Every key, oldest first; the first one is made when there is none. Raises OSError, ValueError."""
-        changed = self._home.keys.stat().st_mtime_ns
-        if changed != self._seen or not self._keys:
-            self._keys = _load(self._home) or (_make(self._home),)
+        names = _names(self._home)  # not the folder's time: that of two changes within a tick is the same
+        if names != self._seen or not self._keys:
+            self._keys = _load(self._home, names) or (_make(self._home),)
             self._public = {key.id: key.private.public_key() for key in self._keys}
-            self._seen = changed
+            self._seen = names
         return self._keys
 
     def current(self) -> SigningKey:
@@ -81,6 +82,17 @@ class Signer:
     def rotate(self) -> str:
         """Publish a new key; it signs from PUBLISH_SECONDS on. Its id. Raises OSError."""
         return _make(self._home).id
+
+    def remove(self, kid: str) -> None:
+        """End a key, and with it every API key and request that it signed.
+
+        Raises GatewayError: NOT_FOUND, CONFLICT for the one that signs now; OSError.
+        """
+        if kid not in (key.id for key in self.keys()):
+            raise GatewayError(Code.NOT_FOUND, say("signing_key_missing", kid=kid))
+        if kid == self.current().id:
+            raise GatewayError(Code.CONFLICT, say("signing_key_signs", kid=kid))
+        (self._home.keys / f"{kid}.pem").unlink()
 
     def published(self) -> list[Jwk]:
         """Every public key, oldest first."""
@@ -134,17 +146,21 @@ def unbase64url(text: str) -> bytes:
     return data
 
 
-def _load(home: Home) -> tuple[SigningKey, ...]:
+def _names(home: Home) -> list[str]:
+    """Ids of the keys that lie in the home, oldest first."""
+    return sorted(path.stem for path in home.keys.iterdir() if path.suffix == ".pem" and is_id(path.stem, "sig"))
+
+
+def _load(home: Home, names: list[str]) -> tuple[SigningKey, ...]:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
     found = []
-    for path in sorted(home.keys.glob("sig_*.pem")):
-        if is_id(path.stem, "sig"):
-            private = load_pem_private_key(path.read_bytes(), None)
-            if not isinstance(private, Ed25519PrivateKey):
-                raise ValueError(f"{path.name} is not an Ed25519 key")
-            found.append(SigningKey(path.stem, private, _born(path.stem)))
+    for name in names:
+        private = load_pem_private_key((home.keys / f"{name}.pem").read_bytes(), None)
+        if not isinstance(private, Ed25519PrivateKey):
+            raise ValueError(f"{name}.pem is not an Ed25519 key")
+        found.append(SigningKey(name, private, _born(name)))
     return tuple(found)
 
 
