@@ -25,7 +25,7 @@ CONTROL: tuple[R, ...] = (
     R("A-NEG-2", "Every answer of a negotiated operation acknowledges the version exactly once, errors too.", "23"),
     R("A-BODY-1", "A body that is too large, too deep, not JSON or not an object is refused and changes nothing.", "8"),
     R("A-WSP-1", "Workspaces are created, listed, read and changed; metadata is an object.", "10.2"),
-    R("A-TWL-1", "A client tool has a name of its own, an object schema and at most 600 seconds.", "10.2"),
+    R("A-TWL-1", "A client tool has a name of its own, a sound schema of an object and at most 600 seconds.", "10.2"),
     R("A-CHT-1", "A chat has one of the caller's teams and no title yet.", "10.3"),
     R("A-CHT-2", "A list of chats is bounded, newest first, and goes on where it says.", "10.3"),
     R("A-CMP-1", "Completions are filtered and paged, newest first, with links and meta.", "10.3"),

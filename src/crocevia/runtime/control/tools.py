@@ -6,6 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.core import json_schema
+from crocevia.core.declared import Refused
 from crocevia.storage import user_tools as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.user_tools import UserTool
@@ -31,9 +33,10 @@ async def create(
     description: str | None,
     timeout_seconds: int,
 ) -> UserTool:
-    """Raises GatewayError(INVALID_REQUEST) for a name that is taken or reserved."""
+    """Raises GatewayError(INVALID_REQUEST): a name that is taken or reserved, parameters that are no JSON Schema."""
     if name in RESERVED:
         raise invalid("name", "name_reserved")
+    _check(parameters)
     now = control.clock()
 
     def work(tx: Transaction) -> UserTool:
@@ -56,8 +59,10 @@ async def get(control: Control, user_id: str, name: str) -> UserTool:
 
 
 async def update(control: Control, user_id: str, name: str, changes: dict[str, Any]) -> UserTool:
-    """changes: of description, parameters and timeout_seconds. Raises GatewayError(NOT_FOUND)."""
+    """changes: of description, parameters and timeout_seconds. Raises GatewayError: NOT_FOUND, INVALID_REQUEST."""
     now = control.clock()
+    if "parameters" in changes:
+        _check(changes["parameters"])
 
     def work(tx: Transaction) -> UserTool:
         changed = msgspec.structs.replace(_owned(tx, user_id, name), **changes, updated_at=now)
@@ -71,6 +76,12 @@ async def delete(control: Control, user_id: str, name: str) -> None:
     """Agents that name it simply do not get it any more. Raises GatewayError(NOT_FOUND)."""
     if not await control.database.write(lambda tx: rows.drop(tx, user_id, name)):
         raise missing("tool")
+
+
+def _check(parameters: dict[str, Any]) -> None:
+    wrong = json_schema.problems(parameters, "parameters")
+    if wrong:
+        raise Refused(wrong)
 
 
 def _owned(tx: Transaction, user_id: str, name: str) -> UserTool:

@@ -1,0 +1,125 @@
+"""What is a JSON Schema: the same answer as the dialect's own meta-schema, plus bounds and references that stay."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+from crocevia.core.json_schema import KEYWORDS, MAX_BYTES, MAX_DEPTH, NAMED, ONE, REFERENCES, SOME, problems
+
+META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
+# Where they are stricter than the meta-schema on purpose, or where it asks for a format: tested by hand below.
+OURS = {"$schema", "$vocabulary", "$recursiveAnchor", *REFERENCES}
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 3)
+    | st.sampled_from([0.5, 2.0, -1.0])
+    | st.sampled_from(["", "object", "string", "a b", "x#", "#x", "#"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["a", "b", "type"]), inner, max_size=2),
+    max_leaves=6,
+)
+WORDS = st.sampled_from(
+    sorted({*KEYWORDS, *ONE, *SOME, *NAMED, "default", "const", "additionalItems", "x-mine"} - OURS)
+)
+SCHEMAS = st.recursive(
+    st.dictionaries(WORDS, VALUES, max_size=3) | st.booleans() | VALUES,
+    lambda inner: (
+        st.dictionaries(st.sampled_from(sorted(ONE)), inner, max_size=2)
+        | st.dictionaries(st.sampled_from(sorted(SOME)), st.lists(inner, max_size=2), max_size=2)
+        | st.dictionaries(st.sampled_from(sorted(NAMED)), st.dictionaries(st.text(max_size=3), inner, max_size=2))
+    ),
+    max_leaves=8,
+).filter(lambda value: isinstance(value, dict))
+
+
+@given(SCHEMAS)
+def test_it_says_what_the_meta_schema_says(schema: dict[str, Any]) -> None:
+    assert (problems(schema, "p") == []) is META.is_valid(schema), [error.message for error in META.iter_errors(schema)]
+
+
+@pytest.mark.parametrize(
+    ("schema", "place", "key"),
+    [
+        ({"properties": {"to": {"type": "text"}}}, "p.properties.to.type", "schema_keyword"),
+        ({"properties": {"to": "string"}}, "p.properties.to", "schema_needed"),
+        ({"properties": []}, "p.properties", "schema_keyword"),
+        ({"allOf": [{}, {"anyOf": []}]}, "p.allOf[1].anyOf", "schema_keyword"),
+        ({"required": ["a", "a"]}, "p.required", "schema_keyword"),
+        ({"items": [{}]}, "p.items", "schema_needed"),
+        ({"minimum": "1"}, "p.minimum", "schema_keyword"),
+        ({"$schema": "https://example.com/mine"}, "p.$schema", "schema_dialect"),
+        ({"$schema": 7}, "p.$schema", "schema_dialect"),
+        (
+            {"properties": {"a": {"$ref": "https://example.com/s.json"}}},
+            "p.properties.a.$ref",
+            "schema_reference_remote",
+        ),
+        ({"$ref": "other.json#/x"}, "p.$ref", "schema_reference_remote"),
+        ({"$ref": "file:///etc/passwd"}, "p.$ref", "schema_reference_remote"),
+        ({"$ref": "//host/x"}, "p.$ref", "schema_reference_remote"),
+        ({"$dynamicRef": "http://10.0.0.1/"}, "p.$dynamicRef", "schema_reference_remote"),
+        ({"$ref": "#/$defs/none"}, "p.$ref", "schema_reference_lost"),
+        ({"$ref": "#none"}, "p.$ref", "schema_reference_lost"),
+        ({"title": "x", "$ref": "#/title"}, "p.$ref", "schema_reference_lost"),
+        ({"allOf": [True], "$ref": "#/allOf/1"}, "p.$ref", "schema_reference_lost"),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(schema: dict[str, Any], place: str, key: str) -> None:
+    (found,) = problems(schema, "p")
+    assert (found.place, found.message.key) == (place, key)
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"a/b": {"type": "string"}}, "$ref": "#/$defs/a~1b"},
+        {"$defs": {"x y": True}, "properties": {"a": {"$ref": "#/$defs/x%20y"}}},
+        {"properties": {"me": {"$ref": "#"}}},
+        {"$defs": {"n": {"$anchor": "node"}}, "items": {"$ref": "#node"}},
+        {"properties": {"in": {"$id": "https://x/y", "$defs": {"d": {}}, "items": {"$ref": "#/$defs/d"}}}},
+        {"allOf": [{"$ref": "#/allOf/1"}, {}]},
+        {"$schema": "http://json-schema.org/draft-07/schema#", "items": [{}, {}], "dependencies": {"a": ["b"]}},
+        {"pattern": r"^\p{L}+(?<year>\d)$", "maxLength": 10**400, "x-order": 1},
+    ],
+)
+def test_what_is_sound_is_taken(schema: dict[str, Any]) -> None:
+    assert problems(schema, "p") == []
+
+
+def nested(depth: int) -> dict[str, Any]:
+    schema: dict[str, Any] = {}
+    for _ in range(depth - 1):
+        schema = {"items": schema}
+    return schema
+
+
+def test_depth_and_size_are_bounded_to_the_last_step() -> None:
+    assert problems(nested(MAX_DEPTH), "p") == []
+    assert [found.message.key for found in problems(nested(MAX_DEPTH + 1), "p")] == ["schema_deep"]
+    room = MAX_BYTES - len(b'{"title":""}')
+    assert problems({"title": "x" * room}, "p") == []
+    assert [found.message.key for found in problems({"title": "x" * (room + 1)}, "p")] == ["schema_large"]
+
+
+def test_few_of_many_problems_are_told() -> None:
+    assert len(problems({"properties": {str(n): 1 for n in range(1000)}}, "p")) == 10
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"$defs": {"a": {"$anchor": "b"}}, "allOf": [{"$ref": "#b"}] * 3800},
+        {"properties": {f"{n}": {"type": "string"} for n in range(2200)}},
+        {"allOf": [{"$ref": "#" + "/allOf/0" * 200}] + [{"$ref": "#" + "/a" * 3000}] * 8},
+    ],
+)
+def test_the_worst_that_fits_costs_little(schema: dict[str, Any]) -> None:
+    before = time.process_time()
+    problems(schema, "p")
+    assert time.process_time() - before < 0.25
