@@ -221,7 +221,7 @@ def memory(server: Server) -> dict[str, float]:
 
             for name, work in (("upload", up), ("download", down)):
                 found[f"10 MiB {name}, {count} at a time"] = _risen(
-                    server.pid, lambda w=work: list(pool.map(w, range(count)))
+                    server.pid, lambda w=work, c=count: list(pool.map(w, range(c)))
                 )
     return found
 
