@@ -18,7 +18,7 @@ from crocevia.runtime.control.operators import LockoutRules, Rules, networks, op
 from crocevia.runtime.control.responses import Responses
 from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
-from crocevia.runtime.gateway import EngineSource, Gateway, Recorder
+from crocevia.runtime.gateway import EngineSource, Gateway
 
 DAY: Final = 86_400.0
 PATHS: Final = (
@@ -33,7 +33,7 @@ PATHS: Final = (
 
 @asynccontextmanager
 async def open_responses(
-    settings: Settings, control: Control, gateway: Gateway, engines: EngineSource, records: Recorder
+    settings: Settings, control: Control, gateway: Gateway, engines: EngineSource
 ) -> AsyncIterator[ResponsesDoor]:
     """Raises GatewayError(UNAVAILABLE) if the home was never initialised."""
     endpoints = settings.gateway.http.endpoints
@@ -52,9 +52,7 @@ async def open_responses(
             max_body=endpoints.responses.max_body_bytes,
             ping_seconds=settings.calls.ping_seconds,
         )
-        embeddings = Embeddings(
-            gateway, control.catalogue, engines, records, local=lambda: local if is_installed() else None
-        )
+        embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)
         door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
         yield door
     finally:

@@ -114,7 +114,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         agent = AgentEndpoint(
             gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
         )
-        painting = Painting(gateway, catalogue, engines.get, queue)
+        painting = Painting(gateway, engines.get)
         images = await stack.enter_async_context(open_painting(database, home, catalogue, painting, signer, log))
         control = open_control(database, home, catalogue, images=images)
         sweeps = (lambda: chat_attachments.sweep(control), images.sweep)
@@ -140,7 +140,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
         if is_enabled(settings):
-            door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get, queue))
+            door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get))
             described = (responses_document.ADDRESS, responses_document.PAGE)
             routes |= dict.fromkeys(described, responses_document.description)
             routes |= dict.fromkeys(PATHS, door) | {SOCKETS + PATHS[0]: door}

@@ -11,17 +11,18 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.answers import AnswerFold
+from crocevia.core.answers import Answer, AnswerFold
 from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, StopReason
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
-from crocevia.runtime.money.estimates import known_usage
-from crocevia.runtime.money.spend import Charge
-from crocevia.runtime.reasoning.routing import Route
 from crocevia.storage.records import EndedBy, SettledCall
+
+from .money.estimates import known_usage
+from .money.spend import Charge
+from .reasoning.routing import Route
 
 
 class Cut(Enum):
@@ -161,6 +162,12 @@ class Call:
             add(event)
         return batch
 
+    async def answer(self) -> Answer:
+        """The whole of it, when it is over: for whoever does not need the pieces. Inside the block."""
+        async for _ in self:
+            pass
+        return self.fold.answer()
+
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> bool:
@@ -171,15 +178,7 @@ class Call:
         self._permit.release()
         self._on_end(self, self._settled(error))
         await self._close_stream()
-        if self.cut is None:
-            return False
-        task.uncancel()
-        if not isinstance(error, asyncio.CancelledError) or task.cancelling():
-            return False  # something else went wrong as well, or the task itself is being cancelled: that counts
-        code = _CUTS[self.cut][2]
-        if code is None:
-            return True
-        raise GatewayError(code) from None
+        return self.cut is not None and just_ends(self.cut, task, error)
 
     def _ask(self) -> AsyncGenerator[list[ModelEvent], None]:
         route = self._answerer.route
@@ -239,13 +238,7 @@ class Call:
             return Code.REFUSED.value, "model"
         if self.fold.stop is not None and (error is None or self.cut is not None):
             return "ok", "model"
-        if self.cut is not None:
-            return _CUTS[self.cut][:2]
-        if isinstance(error, GatewayError):
-            return error.code.value, "model" if error.code in _PROVIDER_FAULTS else "gateway"
-        if isinstance(error, asyncio.CancelledError):
-            return Code.DRAINING.value, "gateway"
-        return Code.INTERNAL.value, "gateway"
+        return failing(self.cut, error)
 
     def _usage(self) -> Usage:
         # A provider that failed before its first word has most likely billed nothing; one that was cut may have.
@@ -255,6 +248,28 @@ class Call:
         if self.fold.stop is not None and self._charge.counts and None in (usage.input_tokens, usage.output_tokens):
             return known_usage(self.request, self.fold.answer())
         return usage
+
+
+def failing(cut: Cut | None, error: BaseException | None) -> tuple[str, EndedBy]:
+    """Outcome, and who ended a call that did not come to its end."""
+    if cut is not None:
+        return _CUTS[cut][:2]
+    if isinstance(error, GatewayError):
+        return error.code.value, "model" if error.code in _PROVIDER_FAULTS else "gateway"
+    if isinstance(error, asyncio.CancelledError):
+        return Code.DRAINING.value, "gateway"
+    return Code.INTERNAL.value, "gateway"
+
+
+def just_ends(cut: Cut, task: asyncio.Task[object], error: BaseException | None) -> bool:
+    """Leaving a block whose task was cancelled by a cut: whether nothing is raised. Raises the cut's GatewayError."""
+    task.uncancel()
+    if not isinstance(error, asyncio.CancelledError) or task.cancelling():
+        return False  # something else went wrong as well, or the task itself is being cancelled: that counts
+    code = _CUTS[cut][2]
+    if code is None:
+        return True
+    raise GatewayError(code) from None
 
 
 def _forget(closing: asyncio.Future[None]) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Callable
 from typing import Final
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
+from crocevia.core.catalogue import ModelSpec, Prices
 from crocevia.core.embeddings import Embedded, EmbeddingEngine, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.core.ids import new_id
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
-from crocevia.storage.records import OpenedCall, SettledCall
 
 from .catalogue import CatalogueHolder
-from .gateway import DRAIN_SECONDS, EngineSource, Gateway, Recorder
+from .gateway import EngineSource, Gateway, SideDraft
 
 ENCODE: Final = "embeddings"
 _KIND: Final = "openai-embeddings"
@@ -33,14 +29,12 @@ class Embeddings:
         gateway: Gateway,
         catalogue: CatalogueHolder,
         engines: EngineSource,
-        records: Recorder,
         *,
         local: Callable[[], EmbeddingEngine | None] = lambda: None,
     ) -> None:
         self._gateway = gateway
         self._catalogue = catalogue
         self._engines = engines
-        self._records = records
         self._local = local
 
     async def embed(
@@ -50,59 +44,24 @@ class Embeddings:
 
         Raises GatewayError: UNSUPPORTED, UNAVAILABLE, DRAINING, and what providers and limits say.
         """
-        if self._gateway.draining:
-            raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
         spec, engine = self._find(model)
-        tenant = ProjectSpec(name=f"user:{user_id}", model=spec.name)
-        asked = ModelRequest(model=spec.upstream, messages=tuple(map(user, texts)), max_tokens=0)
-        now = time.time()
-        charge = self._gateway.spend.reserve(tenant, spec, asked, now)
-        try:
-            permit = self._gateway.admission.admit(tenant.name, hourly=None, concurrency=None, now=now)
-        except GatewayError:
-            charge.release()
-            raise
-        call_id = new_id("call")
-        self._records.put(
-            OpenedCall(
-                id=call_id,
-                started_at=now,
+        call = self._gateway.side_call(
+            SideDraft(
                 door="responses",
-                catalogue_revision=self._catalogue.current.revision,
                 encode=ENCODE,
                 user_id=user_id,
-                model=spec.name,
+                model=spec,
                 engine=engine.name,
-                reserved_usd=charge.reserved_usd,
+                asked=ModelRequest(model=spec.upstream, messages=tuple(map(user, texts)), max_tokens=0),
+                seconds=_LONGEST,
                 bytes_in=bytes_in,
             )
         )
-        outcome, usage = Code.INTERNAL.value, Usage()
         request = EmbeddingRequest(model=spec.upstream, texts=tuple(texts), dimensions=dimensions)
-        try:
-            made = await engine.embed(request, deadline=asyncio.get_running_loop().time() + _LONGEST)
-            outcome = "ok"
-            usage = Usage(input_tokens=made.tokens, output_tokens=None if made.tokens is None else 0)
-            return made
-        except GatewayError as error:
-            outcome = error.code.value
-            raise
-        except asyncio.CancelledError:
-            outcome = "cancelled"
-            raise
-        finally:
-            permit.release()
-            self._records.put(
-                SettledCall(
-                    id=call_id,
-                    settled_at=time.time(),
-                    outcome=outcome,
-                    ended_by="client" if outcome == "cancelled" else "model",
-                    usage=usage,
-                    cost_usd=charge.settle(usage),
-                    first_byte_seconds=time.time() - now,
-                )
-            )
+        async with call:
+            made = await engine.embed(request, deadline=call.deadline)
+            call.usage = Usage(input_tokens=made.tokens, output_tokens=None if made.tokens is None else 0)
+        return made
 
     def _find(self, name: str) -> tuple[ModelSpec, EmbeddingEngine]:
         catalogue = self._catalogue.current

@@ -5,27 +5,28 @@ from __future__ import annotations
 import asyncio
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeAlias
 
 import msgspec
 
-from crocevia.core.calls import Abilities, AnswerFormat, Engine, ModelRequest, Sampling, ToolChoice
+from crocevia.core.calls import Abilities, Engine, ModelRequest
 from crocevia.core.catalogue import ModelSpec, ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
-from crocevia.core.messages import Message, Tool
 from crocevia.documents.intake import PEPPER as PEPPER_FILES
 from crocevia.documents.intake import Taken
-from crocevia.policy.admission import Admission
+from crocevia.policy.admission import Admission, Permit
 from crocevia.policy.prices import ceiling, usd
-from crocevia.runtime.money.spend import Remaining, Spend, prompt_tokens
-from crocevia.runtime.reasoning.fingerprints import Fingerprints
-from crocevia.runtime.reasoning.routing import Question, Route, Router, proof
 from crocevia.storage.records import OpenedCall, SettledCall
 
 from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
+from .drafts import CallDraft, compose
 from .intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
+from .money.spend import Charge, Remaining, Spend, prompt_tokens
+from .reasoning.fingerprints import Fingerprints
+from .reasoning.routing import Question, Route, Router, proof
+from .side_calls import SideCall, SideDraft
 
 __all__ = [
     "PEPPER_FILES",
@@ -39,12 +40,13 @@ __all__ = [
     "Profile",
     "ProjectSpec",
     "Route",
+    "SideCall",
+    "SideDraft",
     "Wants",
     "check_permission",
     "placeholder",
 ]
 
-REASONING_TOKENS: Final = 16_000  # the least `max_tokens` of a model that reasons
 DRAIN_SECONDS: Final = 10.0
 
 EngineSource: TypeAlias = Callable[[str], Engine]
@@ -74,36 +76,6 @@ class Recorder(Protocol):
     @property
     def failing(self) -> bool: ...
     def put(self, record: OpenedCall | SettledCall) -> None: ...
-
-
-class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """A call as a door understood it. `system` None: the model's own instructions. `bytes_in`: of the request.
-
-    user_id, agent: for the record, when no project is asking. spoiled: by index, why the pieces of a message could
-    not be read. keeps_pieces: the protocol lets the caller send them back. origins: indexes of the messages as the
-    caller counts them; empty: the same. going_on: it continues what was admitted before, so it is not refused for
-    draining.
-    """
-
-    door: str
-    encode: str
-    messages: tuple[Message, ...]
-    system: str | None = None
-    tools: tuple[Tool, ...] = ()
-    max_tokens: int = 4096
-    stream: bool = True
-    session: str | None = None
-    bytes_in: int = 0
-    tool_choice: ToolChoice = ToolChoice()
-    parallel_tool_calls: bool = True
-    format: AnswerFormat | None = None
-    sampling: Sampling = Sampling()
-    user_id: str | None = None
-    agent: str | None = None
-    spoiled: Mapping[int, str] = {}
-    origins: tuple[int, ...] = ()
-    keeps_pieces: bool = False
-    going_on: bool = False
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -154,7 +126,7 @@ class Gateway:
         self._records = records
         self._limits = limits
         self._clock = clock
-        self._calls: set[Call] = set()
+        self._calls: set[Call | SideCall] = set()
         self._users: dict[tuple[str, str], ProjectSpec] = {}
 
     @property
@@ -171,10 +143,13 @@ class Gateway:
 
     def open_model(self, user_id: str, model: str, draft: CallDraft) -> Call:
         """A call by a user, who is a tenant like a project, on a model of the catalogue. Raises like `open_call`."""
+        return self.open_call(self._tenant(user_id, model), msgspec.structs.replace(draft, user_id=user_id))
+
+    def _tenant(self, user_id: str, model: str) -> ProjectSpec:
         tenant = self._users.get((user_id, model))
         if tenant is None:
             tenant = self._users[user_id, model] = ProjectSpec(name=f"user:{user_id}", model=model)
-        return self.open_call(tenant, msgspec.structs.replace(draft, user_id=user_id))
+        return tenant
 
     def abilities(self, name: str) -> Abilities:
         """What the engine does with a model of the catalogue. Raises GatewayError(UNAVAILABLE)."""
@@ -221,14 +196,15 @@ class Gateway:
 
     def check_room(self, project: ProjectSpec) -> None:
         """Refuse what admission is sure to refuse, before files are read for it. Raises GatewayError."""
-        self._check_open()
+        self.check_open()
         left = self.remaining(project)
         if left.hourly is not None and not left.hourly_left:
             wait = max(1, left.hourly_reset or 1)
             sentence = say(Code.RATE_LIMITED.value, limit=left.hourly, seconds=wait)
             raise GatewayError(Code.RATE_LIMITED, sentence, retry_after=wait)
 
-    def _check_open(self, *, going_on: bool = False) -> None:
+    def check_open(self, *, going_on: bool = False) -> None:
+        """Raises GatewayError when nothing is admitted now: DRAINING, UNAVAILABLE (the store takes no records)."""
         if self.draining and not going_on:
             raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
         if self._records.failing:
@@ -259,18 +235,11 @@ class Gateway:
         route: what `route` said of it, if it was asked. Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED,
         BUDGET_EXHAUSTED, RATE_LIMITED, CONCURRENCY_LIMITED.
         """
-        self._check_open(going_on=draft.going_on)
+        self.check_open(going_on=draft.going_on)
         catalogue = self._catalogue.current
         route = route or self.route(project, draft)
         now = self._clock()
-        charge = self.spend.reserve(project, route.model, route.request, now)
-        try:
-            permit = self.admission.admit(
-                project.name, hourly=project.hourly_limit, concurrency=project.max_concurrency, now=now
-            )
-        except GatewayError:
-            charge.release()
-            raise
+        charge, permit = self._admit(project, route.model, route.request, now)
         call_id = new_id("call")
         call = Call(
             call_id,
@@ -301,6 +270,41 @@ class Gateway:
             )
         )
         return call
+
+    def side_call(self, draft: SideDraft) -> SideCall:
+        """Admit a call that is no conversation and open its record; enter it at once, like one of `open_call`.
+
+        Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED, BUDGET_EXHAUSTED.
+        """
+        self.check_open()
+        now = self._clock()
+        charge, permit = self._admit(self._tenant(draft.user_id, draft.model.name), draft.model, draft.asked, now)
+        call = SideCall(new_id("call"), charge, permit, seconds=draft.seconds, on_end=self._end_side)
+        self._calls.add(call)
+        self._records.put(
+            OpenedCall(
+                id=call.id,
+                started_at=now,
+                door=draft.door,
+                catalogue_revision=self._catalogue.current.revision,
+                encode=draft.encode,
+                user_id=draft.user_id,
+                model=draft.model.name,
+                engine=draft.engine,
+                reserved_usd=charge.reserved_usd,
+                bytes_in=draft.bytes_in,
+            )
+        )
+        return call
+
+    def _admit(self, tenant: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float) -> tuple[Charge, Permit]:
+        charge = self.spend.reserve(tenant, model, request, now)
+        try:
+            hourly, concurrency = tenant.hourly_limit, tenant.max_concurrency
+            return charge, self.admission.admit(tenant.name, hourly=hourly, concurrency=concurrency, now=now)
+        except GatewayError:
+            charge.release()
+            raise
 
     def remaining(self, project: ProjectSpec) -> Remaining:
         """What the project may still do at this moment."""
@@ -339,6 +343,10 @@ class Gateway:
         rejected.charge.release()  # a provider bills nothing for what it rejects
         return Answerer(again, self.spend.reserve(project, again.model, again.request, self._clock()))
 
+    def _end_side(self, call: SideCall, settled: SettledCall) -> None:
+        self._calls.discard(call)
+        self._records.put(settled)
+
     def _end(self, call: Call, settled: SettledCall, origins: tuple[int, ...]) -> None:
         self._calls.discard(call)
         notes: dict[str, Any] = call.route.notes(origins)
@@ -357,29 +365,3 @@ class Gateway:
 def with_files(route: Route, taken: tuple[Taken, ...]) -> Route:
     """The route with its placeholders replaced, in order."""
     return msgspec.structs.replace(route, request=fill(route.request, taken), files=taken)
-
-
-def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:
-    """The request for `model`: its instructions and the caller's, and room to reason."""
-    return ModelRequest(
-        model=model.upstream,
-        messages=draft.messages,
-        system=_instructions(model, draft.system),
-        tools=draft.tools,
-        max_tokens=draft.max_tokens if model.reasoning == "off" else max(draft.max_tokens, REASONING_TOKENS),
-        stream=draft.stream,
-        reasoning=model.reasoning,
-        session=draft.session,
-        tool_choice=draft.tool_choice,
-        parallel_tool_calls=draft.parallel_tool_calls,
-        format=draft.format,
-        sampling=draft.sampling,
-    )
-
-
-def _instructions(model: ModelSpec, system: str | None) -> str | None:
-    if not system:
-        return model.instructions
-    if model.voice_in_apps and model.instructions:
-        return f"{model.instructions}\n\n{system}"
-    return system

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -42,6 +42,7 @@ class Post(Fetcher):
         self.sent: list[tuple[str, bytes, dict[str, str]]] = []
         self.answers: list[int] = []
         self.pages: dict[str, bytes] = {}
+        self.on_fetch: Callable[[], None] = lambda: None
 
     async def deliver(self, url: str, body: bytes, headers: Mapping[str, str], policy: FetchPolicy) -> Delivery:
         self.sent.append((url, body, dict(headers)))
@@ -49,6 +50,7 @@ class Post(Fetcher):
 
     async def fetch(self, url: str, policy: FetchPolicy) -> Fetched:
         await self.check(url, policy)
+        self.on_fetch()
         return Fetched(data=self.pages[url], content_type="", name="")
 
 
@@ -57,6 +59,7 @@ class Studio:
     place: House
     post: Post
     work: ImageWork
+    gateway: Gateway
     records: CallRecords
     engines: EnginePool = field(repr=False)
 
@@ -87,7 +90,7 @@ async def studio(*, told: bool = False) -> AsyncIterator[Studio]:
         engines = EnginePool(before.catalogue, before.home.models)
         records, post = CallRecords(before.database), Post()
         gateway = Gateway(before.catalogue, engines.get, records)
-        painting = Painting(gateway, before.catalogue, engines.get, records)
+        painting = Painting(gateway, engines.get)
         secret = before.catalogue.current.secret
         work = ImageWork(
             before.database,
@@ -104,7 +107,7 @@ async def studio(*, told: bool = False) -> AsyncIterator[Studio]:
         if told:
             await work.start()
         try:
-            yield Studio(place, post, work, records, engines)
+            yield Studio(place, post, work, gateway, records, engines)
         finally:
             await work.close()
             await post.close()

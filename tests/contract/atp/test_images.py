@@ -284,6 +284,25 @@ def test_what_was_being_painted_when_the_server_stopped_is_not_painted_twice() -
 
 
 @requirement("A-IMG-1")
+def test_what_a_draining_server_does_not_begin_is_painted_by_the_next_with_its_inputs() -> None:
+    async def work(studio: Studio) -> None:
+        place, url = studio.place, "https://pictures.example/a.png"
+        studio.post.pages[url] = png()
+        studio.post.on_fetch = lambda: setattr(studio.gateway, "draining", True)
+        inputs = [b64(png()), {"type": "url", "payload": url}]
+        taken = await place.call("POST", "/images/generations", ORDER | {"input_images": inputs})
+        path = f"/images/generations/{taken.data['id']}"
+        await studio.work.settled()
+        assert (await place.call("GET", path)).data["status"] not in ("failed", "succeeded", "processing")
+        studio.gateway.draining = False
+        studio.post.on_fetch = lambda: None
+        await studio.work.start()
+        await studio.finished(path, "succeeded")
+
+    paint(work)
+
+
+@requirement("A-IMG-1")
 def test_the_catalogue_of_pictures_is_not_that_of_words() -> None:
     async def work(studio: Studio) -> None:
         place = studio.place

@@ -80,10 +80,9 @@ class AgentEndpoint:
 async def _whole(call: Call, send: Send, standing: Standing) -> None:
     try:
         async with call:
-            async for _ in call:
-                pass
+            answer = await call.answer()
             _check_refusal(call)
-            call.bytes_out = await reply(send, 200, encode.whole(call.fold.answer(), call.model), standing.headers())
+            call.bytes_out = await reply(send, 200, encode.whole(answer, call.model), standing.headers())
     except Exception as error:
         await refuse(send, expected(error), more=standing.headers())
 

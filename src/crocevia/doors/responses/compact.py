@@ -47,9 +47,7 @@ async def compact(desk: Desk, scope: Scope, receive: Receive, send: Send) -> Non
 
 async def _answer(call: Call, send: Send) -> None:
     async with call:
-        async for _ in call:
-            pass
-        answer = call.fold.answer()
+        answer = await call.answer()
         if not answer.text.strip():
             raise GatewayError(Code.UPSTREAM_FAILED)
         sealed = seal(Sealed(summary=answer.text))

@@ -181,8 +181,7 @@ class Exchange:
         call = self._call = gateway.open_call(self._project, draft, route)
         try:
             async with call:
-                async for _ in call:
-                    pass
+                await call.answer()
         finally:
             self._call = None
         if call.cut is Cut.CLIENT_GONE:

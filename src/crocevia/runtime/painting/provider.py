@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from typing import Final
 
 import msgspec
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.catalogue import ModelSpec, ProjectSpec
+from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.core.ids import new_id
 from crocevia.core.images import ImageEngine, ImageSetting, ImageWish, Painted, Picture
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
-from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.gateway import DRAIN_SECONDS, EngineSource, Gateway, Recorder
-from crocevia.storage.records import OpenedCall, SettledCall
+from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
 
 ENCODE: Final = "image"
 LONGEST: Final = 300.0
@@ -33,11 +28,9 @@ class Done(msgspec.Struct, frozen=True):
 class Painting:
     """One per server."""
 
-    def __init__(self, gateway: Gateway, catalogue: CatalogueHolder, engines: EngineSource, records: Recorder) -> None:
+    def __init__(self, gateway: Gateway, engines: EngineSource) -> None:
         self._gateway = gateway
-        self._catalogue = catalogue
         self._engines = engines
-        self._records = records
 
     def settings(self, spec: ModelSpec) -> tuple[ImageSetting, ...]:
         """What the model can be told. Raises GatewayError(UNAVAILABLE)."""
@@ -45,64 +38,30 @@ class Painting:
 
     def check(self, spec: ModelSpec, wish: ImageWish) -> None:
         """Raises GatewayError: DRAINING, UNAVAILABLE, UNSUPPORTED."""
-        if self._gateway.draining:
-            raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
+        self._gateway.check_open()
         self._engine(spec).check_wish(wish)
 
     async def paint(
         self, user_id: str, spec: ModelSpec, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None
     ) -> Done:
-        """Raises GatewayError: what providers and limits say."""
+        """Raises GatewayError: DRAINING, UNAVAILABLE, and what providers and limits say."""
         engine = self._engine(spec)
-        tenant = ProjectSpec(name=f"user:{user_id}", model=spec.name)
-        now = time.time()
-        asked = ModelRequest(model=spec.upstream, messages=(user(wish.prompt),), max_tokens=0)
-        charge = self._gateway.spend.reserve(tenant, spec, asked, now)
-        try:
-            permit = self._gateway.admission.admit(tenant.name, hourly=None, concurrency=None, now=now)
-        except GatewayError:
-            charge.release()
-            raise
-        call_id = new_id("call")
-        self._records.put(
-            OpenedCall(
-                id=call_id,
-                started_at=now,
+        call = self._gateway.side_call(
+            SideDraft(
                 door="atp",
-                catalogue_revision=self._catalogue.current.revision,
                 encode=ENCODE,
                 user_id=user_id,
-                model=spec.name,
+                model=spec,
                 engine=engine.name,
-                reserved_usd=charge.reserved_usd,
+                asked=ModelRequest(model=spec.upstream, messages=(user(wish.prompt),), max_tokens=0),
+                seconds=LONGEST,
                 bytes_in=len(wish.prompt.encode()) + sum(len(picture.data) for picture in inputs),
             )
         )
-        outcome, usage = Code.INTERNAL.value, Usage()
-        try:
-            deadline = asyncio.get_running_loop().time() + LONGEST
-            painted = await engine.paint(wish, inputs, mask, deadline=deadline)
-            outcome, usage = "ok", painted.usage or Usage()
-            return Done(painted, charge.settle(usage))
-        except GatewayError as error:
-            outcome = error.code.value
-            raise
-        except asyncio.CancelledError:
-            outcome = "cancelled"
-            raise
-        finally:
-            permit.release()
-            self._records.put(
-                SettledCall(
-                    id=call_id,
-                    settled_at=time.time(),
-                    outcome=outcome,
-                    ended_by="client" if outcome == "cancelled" else "model",
-                    usage=usage,
-                    cost_usd=charge.settle(usage),
-                    first_byte_seconds=time.time() - now,
-                )
-            )
+        async with call:
+            painted = await engine.paint(wish, inputs, mask, deadline=call.deadline)
+            call.usage = painted.usage or Usage()
+        return Done(painted, call.cost_usd)
 
     def _engine(self, spec: ModelSpec) -> ImageEngine:
         engine = self._engines(spec.engine)

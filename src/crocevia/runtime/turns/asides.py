@@ -38,8 +38,7 @@ class Aside:
         with suppress(GatewayError):
             call = self._call = self._opening()
             async with call:
-                async for _ in call:
-                    pass
+                await call.answer()
             self.text = call.fold.answer().text.strip()
 
     @property

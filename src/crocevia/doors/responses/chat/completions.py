@@ -71,10 +71,9 @@ async def _stream(desk: Desk, call: Call, request: wire.Request, tools: Tools, s
 async def _whole(desk: Desk, call: Call, request: wire.Request, tools: Tools, send: Send) -> None:
     try:
         async with call:
-            async for _ in call:
-                pass
+            answer = await call.answer()
             _check(call, tools)
-            data = whole(call.fold.answer(), new_id("chatcmpl"), int(time.time()), _model(desk, request))
+            data = whole(answer, new_id("chatcmpl"), int(time.time()), _model(desk, request))
             call.bytes_out = await reply(send, 200, data, [])
     except Exception as error:
         await refuse(send, expected(error))
