@@ -47,11 +47,11 @@ def page(results: list[Result], *, floor: str, settings: str) -> str:
     lowest = next((result for result in results if result.target.name == floor), None)
     direct = next(result for result in results if result.target.name == "direct")
     servers = [result for result in results if result is not direct]
-    parts = [_machine(settings), _whole(servers, lowest), _streamed(servers, lowest), _alone(servers, direct)]
+    parts = [machine(settings), _whole(servers, lowest), _streamed(servers, lowest), _alone(servers, direct)]
     return "\n".join([*parts, *_notes(results)])
 
 
-def _machine(settings: str) -> str:
+def machine(settings: str) -> str:
     cpu = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),
@@ -94,7 +94,7 @@ def _whole(servers: list[Result], lowest: Result | None) -> str:
     ]
     head = ["not streamed", *[f"us CPU/request c={count}" for count in counts], f"× nginx c={top}"]
     head += [f"requests/s c={'/'.join(map(str, counts))}", f"ms p50/p99 c={counts[0]}", f"ms p50/p99 c={top}"]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _streamed(servers: list[Result], lowest: Result | None) -> str:
@@ -112,7 +112,7 @@ def _streamed(servers: list[Result], lowest: Result | None) -> str:
     ]
     head = ["streamed", *[f"us CPU/token c={count}" for count in counts], f"× nginx c={top}"]
     head += [f"tokens/s c={'/'.join(map(str, counts))}", *[f"first token ms p50/p99 c={count}" for count in counts]]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _alone(servers: list[Result], direct: Result) -> str:
@@ -135,7 +135,7 @@ def _alone(servers: list[Result], direct: Result) -> str:
         for result in servers
     ]
     head = ["one at a time", "ms added p50/p99", "first token ms added p50", "idle PSS MiB", "s to the first 200"]
-    return _table(head, rows)
+    return table(head, rows)
 
 
 def _notes(results: list[Result]) -> list[str]:
@@ -180,6 +180,6 @@ def _spread(values: Sequence[float]) -> str:
     return f"{_cell(percentile(values, 50), 2)} / {_cell(percentile(values, 99), 2)}"
 
 
-def _table(head: list[str], rows: list[list[str]]) -> str:
+def table(head: list[str], rows: list[list[str]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines) + "\n"
