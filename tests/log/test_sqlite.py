@@ -11,7 +11,8 @@ import pytest
 
 from crocevia.core.turn.entries import Unreadable
 from crocevia.log import Fenced
-from crocevia.log.sqlite import _PLACE, _READ, _REPLAY, _STATE
+from crocevia.log.appends import PLACE
+from crocevia.log.sqlite import _READ, _REPLAY, _STATE
 from crocevia.storage.database import connect
 from tests.aio import run
 
@@ -42,9 +43,7 @@ def test_a_cancelled_append_may_have_committed_and_readers_hear_of_it(open_log: 
     run(scenario())
 
 
-@pytest.mark.parametrize(
-    ("sql", "params"), [(_STATE, ("c",)), (_PLACE, (1,)), (_READ, ("c", 5, 10)), (_REPLAY, ("c",))]
-)
+@pytest.mark.parametrize(("sql", "params"), [(_STATE, ("c",)), (PLACE, (1,)), (_READ, ("c", 5, 10)), (_REPLAY, ("c",))])
 def test_hot_statements_sort_nothing_and_scan_no_table(store: Path, sql: str, params: tuple[object, ...]) -> None:
     with closing(connect(store)) as connection:
         plan = [row[3] for row in connection.execute("EXPLAIN QUERY PLAN " + sql, params)]

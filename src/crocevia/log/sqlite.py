@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
+from itertools import count
+from typing import TypeVar
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.ids import ulid
-from crocevia.core.turn.entries import PUBLIC, TERMINAL, Entry, TurnOpened, decode, encode
-from crocevia.storage.database import Database, Transaction
+from crocevia.core.turn.entries import Entry, decode
+from crocevia.storage.database import Database, Transaction, Work
 
-from .commands import put, read_commands, unread
+from .appends import Append, Appends, forget_place
+from .commands import put, read_commands
 from .hints import Hints
 from .hub import Hub
-from .pending import TRACKED, track
 from .trim import cut
-from .values import Appended, Bounds, Command, CommandKind, Effect, Fence, Fenced, Outcome, Row, TurnOpen, Unread
+from .values import Appended, Bounds, Command, CommandKind, Effect, Fence, Outcome, Row
+
+T = TypeVar("T")
 
 _STATE = (
     "SELECT l.id, l.epoch, l.fence, l.turn, l.first_seq, j.seq, j.sub FROM chat_logs l"
     " LEFT JOIN journal j ON j.log = l.id WHERE l.chat = ? ORDER BY j.seq DESC, j.sub DESC LIMIT 1"
 )
-_PLACE = (
-    "SELECT l.fence, l.turn, j.seq, j.sub FROM chat_logs l LEFT JOIN journal j ON j.log = l.id"
-    " WHERE l.id = ? ORDER BY j.seq DESC, j.sub DESC LIMIT 1"
-)
-_INSERT = "INSERT INTO journal (log, seq, sub, body) VALUES (?, ?, ?, ?)"
 _READ = (
     "SELECT j.seq, j.body FROM journal j JOIN chat_logs l ON l.id = j.log"
     " WHERE l.chat = ? AND j.seq > ? AND j.sub = 0 ORDER BY j.seq LIMIT ?"
@@ -63,55 +61,31 @@ class SqliteLog:
         self._database = database
         self._hub = hub
         self._hints = Hints()
-        self._catching_up: set[asyncio.Task[None]] = set()
+        self._appends = Appends(database, self._show)
 
     async def create(self, chat: str) -> Bounds:
-        await self._database.write(lambda tx: create_log(tx, chat))
+        await self._write(lambda tx: create_log(tx, chat))
         return await self.bounds(chat)
 
     async def append(
         self, fence: Fence, entries: Sequence[Entry], effects: Sequence[Effect] = (), *, read_upto: int | None = None
     ) -> Appended:
-        bodies = [encode(entry) for entry in entries]
-        public = [type(entry) in PUBLIC for entry in entries]
-        plain = not any(type(entry) in _TELLING for entry in entries)
+        item = Append(fence, entries, effects, read_upto)
+        self._appends.add(item)
+        return await item.done
 
-        def work(tx: Transaction) -> Appended:
-            execute = tx.connection.execute
-            token, turn, seq, sub = execute(_PLACE, (fence.log,)).fetchone() or (None, None, None, None)
-            if token != fence.token:
-                raise Fenced(fence.chat)
-            done = _write(tx.connection, fence, seq or 0, sub or 0, bodies, public)
-            for effect in effects:  # first: a repeated key is a better answer than «a turn is open»
-                effect(tx, done)
-            if plain:
-                return done
-            track(tx, fence.log, entries)
-            _follow_turn(tx, fence.log, turn, entries, read_upto)
-            return done
-
-        try:
-            done = await self._database.write(work)
-        except asyncio.CancelledError:
-            self._catch_up(fence.chat)
-            raise
+    def _show(self, item: Append, done: Appended) -> None:
+        chat = item.fence.chat
         if done.last >= done.first:
-            bodies = [body for body, shown in zip(bodies, public, strict=True) if shown]
-            rows = [Row(done.first + i, body) for i, body in enumerate(bodies)]
-            self._hub.publish(fence.chat, rows, urgent=not plain)
-        self._hints.give(fence.chat, done.last)
-        return done
+            seqs = count(done.first)
+            rows = [Row(next(seqs), body) for body, shown in zip(item.bodies, item.public, strict=True) if shown]
+            self._hub.publish(chat, rows, urgent=not item.plain)
+        self._hints.give(chat, done.last)
 
-    def _catch_up(self, chat: str) -> None:
-        """A cancelled append may have committed: tell the readers once everything before this moment has settled."""
-
-        async def look() -> None:
-            await self._database.write(_nothing)
-            self._hub.reach(chat, (await self.bounds(chat)).head)
-
-        task = asyncio.get_running_loop().create_task(look())
-        self._catching_up.add(task)
-        task.add_done_callback(self._catching_up.discard)
+    async def _write(self, work: Work[T]) -> T:
+        """A work of its own: what was appended before it is written before it, what comes later after it."""
+        self._appends.seal()
+        return await self._database.write(work)
 
     async def read(self, chat: str, after: int, limit: int = 500) -> list[Row]:
         def work(tx: Transaction) -> list[Row]:
@@ -140,9 +114,12 @@ class SqliteLog:
                 " AND (owner IS NULL OR owner = ?1 OR lease_until <= ?4) RETURNING fence, id, epoch",
                 (node, now + ttl_ms, chat, now),
             ).fetchone()
-            return None if row is None else Fence(chat, row[0], node, row[1], row[2])
+            if row is None:
+                return None
+            forget_place(tx, row[1])
+            return Fence(chat, row[0], node, row[1], row[2])
 
-        return await self._database.write(work)
+        return await self._write(work)
 
     async def renew(self, fence: Fence, ttl_ms: int, now: int) -> bool:
         def work(tx: Transaction) -> bool:
@@ -152,7 +129,7 @@ class SqliteLog:
             )
             return changed.rowcount == 1
 
-        return await self._database.write(work)
+        return await self._write(work)
 
     async def release(self, fence: Fence) -> None:
         def work(tx: Transaction) -> None:
@@ -161,7 +138,7 @@ class SqliteLog:
                 (fence.chat, fence.token, fence.node),
             )
 
-        await self._database.write(work)
+        await self._write(work)
 
     async def put_command(
         self, chat: str, kind: CommandKind, key: str, payload: bytes, at: int, *, turn: str | None = None
@@ -170,7 +147,7 @@ class SqliteLog:
             state = _state(tx.connection, chat)
             return put(tx, state.id, state.turn, Command(0, turn, kind, key, payload, at))
 
-        outcome = await self._database.write(work)
+        outcome = await self._write(work)
         self._hints.give(chat, self._hub.head(chat))
         return outcome
 
@@ -191,43 +168,6 @@ class SqliteLog:
             state = _state(tx.connection, chat)
             return state.first if state.turn is not None else cut(tx, state.id, state.first, before)
 
-        first = await self._database.write(work)
+        first = await self._write(work)
         self._hub.forget(chat)
         return first
-
-
-def _nothing(tx: Transaction) -> None:
-    """A place in the queue."""
-
-
-def _write(
-    connection: sqlite3.Connection, fence: Fence, seq: int, sub: int, bodies: list[bytes], public: list[bool]
-) -> Appended:
-    first = seq + 1
-    rows = []
-    for body, shown in zip(bodies, public, strict=True):
-        seq, sub = (seq + 1, 0) if shown else (seq, sub + 1)
-        rows.append((fence.log, seq, sub, body))
-    if len(rows) == 1:  # executemany costs twice as much for one
-        connection.execute(_INSERT, rows[0])
-    else:
-        connection.executemany(_INSERT, rows)
-    return Appended(first, seq, fence.epoch)
-
-
-_TELLING = TRACKED | {TurnOpened, *TERMINAL}  # entries that change rows beside the journal
-
-
-def _follow_turn(tx: Transaction, log: int, turn: str | None, entries: Sequence[Entry], read_upto: int | None) -> None:
-    """The chat's open turn is a row that agrees with the journal, because it is written with it."""
-    for entry in entries:
-        if isinstance(entry, TurnOpened):
-            if turn is not None:
-                raise TurnOpen(turn)
-            turn = entry.turn
-            tx.connection.execute("UPDATE chat_logs SET turn = ? WHERE id = ?", (turn, log))
-        elif isinstance(entry, TERMINAL):
-            if read_upto is not None and unread(tx, log, entry.turn, read_upto):
-                raise Unread(entry.turn)
-            turn = None
-            tx.connection.execute("UPDATE chat_logs SET turn = NULL WHERE id = ?", (log,))

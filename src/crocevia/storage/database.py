@@ -13,7 +13,7 @@ import queue
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -51,12 +51,17 @@ _STORE_CODES: Final = frozenset(
 
 
 class Transaction:
-    """What a unit of work sees. Valid only while the work runs."""
+    """What a unit of work sees. Valid only while the work runs.
 
-    __slots__ = ("_cache", "connection")
+    memory: what the writer's works may remember for those that follow, of what they have read or written. It is
+    emptied whenever a work is undone or another process has written.
+    """
+
+    __slots__ = ("_cache", "connection", "memory")
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self.connection = connection
+        self.memory: dict[Hashable, Any] = {}
         self._cache = StatementCache()
 
     def run(self, statement: Statement, **params: Any) -> int:
@@ -89,9 +94,13 @@ class Transaction:
         return None if row is None else row[0]
 
 
+Done: TypeAlias = Callable[[Any, Exception | None], None]
+
+
 class _Job(NamedTuple):
     work: Work[Any]
-    future: asyncio.Future[Any] | None  # None: posted
+    loop: asyncio.AbstractEventLoop | None  # None: posted
+    done: Done
 
 
 class _Outcome(NamedTuple):
@@ -168,6 +177,7 @@ class Database:
             raise GatewayError(Code.UNAVAILABLE) from error
         self._inode = path.stat().st_ino
         self._transaction = Transaction(self._connection)
+        self._version = -1  # of what other processes have written
         self._queue: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
         self._room = asyncio.Semaphore(backlog)
         self._closing = threading.Event()
@@ -186,12 +196,31 @@ class Database:
         GatewayError(UNAVAILABLE). Waits for room in the queue. A caller cancelled after that may have written.
         """
         await self._room.acquire()
-        if self._closing.is_set():
-            self._room.release()
-            raise GatewayError(Code.UNAVAILABLE)
         future: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        self._queue.put(_Job(work, future))
+
+        def done(value: T, error: Exception | None) -> None:
+            self._room.release()
+            if future.done():  # its caller was cancelled
+                return
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+        try:
+            self.submit(work, done)
+        except GatewayError:
+            self._room.release()
+            raise
         return await future
+
+    def submit(self, work: Work[Any], done: Done) -> None:
+        """Queue `work` and return; `done` is called in this event loop with its value once that is durable, or with
+        what `write` would raise. The caller bounds what it submits. Raises GatewayError(UNAVAILABLE) after `close`.
+        """
+        if self._closing.is_set():
+            raise GatewayError(Code.UNAVAILABLE)
+        self._queue.put(_Job(work, asyncio.get_running_loop(), done))
 
     def post(self, work: Work[object]) -> None:
         """Queue `work` and return; it is tried until it is written, in the order of posting.
@@ -199,7 +228,7 @@ class Database:
         After `close` it is reported instead: nobody would write it.
         """
         if self._writer.is_alive():
-            self._queue.put(_Job(work, None))
+            self._queue.put(_Job(work, None, _nobody))
         else:
             self._report(GatewayError(Code.UNAVAILABLE))
 
@@ -208,7 +237,7 @@ class Database:
         try:
             return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
         except sqlite3.Error as error:
-            if _is_store_failure(error):
+            if is_store_failure(error):
                 raise GatewayError(Code.UNAVAILABLE) from error
             raise
 
@@ -280,6 +309,7 @@ class Database:
         try:
             self._check_file()
             self._connection.execute("BEGIN IMMEDIATE")
+            self._look_for_others()
             outcomes = [self._attempt(job) for job in batch]
             self._connection.execute("COMMIT")
         except (sqlite3.Error, OSError) as error:
@@ -289,8 +319,8 @@ class Database:
                 self.failing_since = time.monotonic()
             refused = GatewayError(Code.UNAVAILABLE)
             refused.__cause__ = error
-            self._settle([_Outcome(job, None, refused) for job in batch if job.future is not None])
-            return [job for job in batch if job.future is None]
+            self._settle([_Outcome(job, None, refused) for job in batch if job.loop is not None])
+            return [job for job in batch if job.loop is None]
         self.failing_since = None
         self._settle(outcomes)
         return []
@@ -301,8 +331,9 @@ class Database:
         try:
             value = job.work(self._transaction)
         except Exception as error:
-            if isinstance(error, sqlite3.Error) and _is_store_failure(error):
+            if is_store_failure(error):
                 raise
+            self._transaction.memory.clear()
             execute("ROLLBACK TO work")
             execute("RELEASE work")
             return _Outcome(job, None, error)
@@ -314,7 +345,14 @@ class Database:
         if os.stat(self.path).st_ino != self._inode:  # noqa: PTH116  # once per group: a Path costs more than the stat
             raise FileNotFoundError(self.path.name)
 
+    def _look_for_others(self) -> None:
+        (version,) = self._connection.execute("PRAGMA data_version").fetchone()
+        if version != self._version:
+            self._version = version
+            self._transaction.memory.clear()
+
     def _roll_back(self) -> None:
+        self._transaction.memory.clear()
         if self._connection.in_transaction:
             try:
                 self._connection.execute("ROLLBACK")
@@ -325,29 +363,28 @@ class Database:
         """Tell the waiting callers, one wake-up per event loop."""
         by_loop: dict[asyncio.AbstractEventLoop, list[_Outcome]] = {}
         for outcome in outcomes:
-            if outcome.job.future is not None:
-                by_loop.setdefault(outcome.job.future.get_loop(), []).append(outcome)
+            if outcome.job.loop is not None:
+                by_loop.setdefault(outcome.job.loop, []).append(outcome)
             elif outcome.error is not None:
                 self._report(outcome.error)
         for loop, done in by_loop.items():
             try:
-                loop.call_soon_threadsafe(self._wake, done)
+                loop.call_soon_threadsafe(_tell, done)
             except RuntimeError:  # that loop is closed: nobody is waiting any more
                 continue
 
-    def _wake(self, outcomes: list[_Outcome]) -> None:
-        for job, value, error in outcomes:
-            self._room.release()
-            assert job.future is not None
-            if job.future.done():  # its caller was cancelled
-                continue
-            if error is None:
-                job.future.set_result(value)
-            else:
-                job.future.set_exception(error)
+
+def _tell(outcomes: list[_Outcome]) -> None:
+    for job, value, error in outcomes:
+        job.done(value, error)
 
 
-def _is_store_failure(error: sqlite3.Error) -> bool:
+def _nobody(value: Any, error: Exception | None) -> None:
+    """Nobody waits for what was posted."""
+
+
+def is_store_failure(error: Exception) -> bool:
+    """Whether it says that the store cannot be used, not that one work is wrong."""
     code = getattr(error, "sqlite_errorcode", None)
     return code is not None and code & 0xFF in _STORE_CODES
 

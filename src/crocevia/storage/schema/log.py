@@ -1,7 +1,8 @@
 """The event log's tables. The log itself writes them with plain SQL on the writer's connection.
 
 One order for everything: an entry's place is (`seq`, `sub`). A public entry has its own `seq` and `sub` 0; private
-entries follow the public one they came after, as `sub` 1, 2, 3 …. So one key serves replay and cursor alike.
+entries follow the public one they came after, as `sub` 1, 2, 3 …. So one index serves replay and cursor alike.
+The bodies lie in the order of their arrival: a commit that many chats share ends in a few pages, not in one per chat.
 """
 
 from __future__ import annotations
@@ -29,11 +30,12 @@ chat_logs = Table(
 journal = Table(
     "journal",
     metadata,
-    Column("log", Integer, ForeignKey("chat_logs.id", ondelete="CASCADE"), primary_key=True, nullable=False),
-    Column("seq", Integer, primary_key=True, nullable=False),
-    Column("sub", Integer, primary_key=True, nullable=False),
+    Column("pos", Integer, primary_key=True, nullable=False),
+    Column("log", Integer, ForeignKey("chat_logs.id", ondelete="CASCADE"), nullable=False),
+    Column("seq", Integer, nullable=False),
+    Column("sub", Integer, nullable=False),
     Column("body", LargeBinary, nullable=False),
-    sqlite_with_rowid=False,
+    Index(None, "log", "seq", "sub", unique=True),
 )
 
 # What came in from outside for a chat's owner: message, cancel, steer, approval, tool_output, claim.
