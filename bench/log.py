@@ -21,6 +21,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+import uvloop
+
 from .log_store import append, long_chat, many_chats
 from .processes import OWN_CPUS, busy_seconds, cpu_seconds, pss_mib
 from .report import machine, percentile, table
@@ -76,7 +78,7 @@ def appends(page: Page) -> None:
                 continue
             name = f"{chats} chats × {rows} row{'s' * (rows > 1)}, {where}"
             with tempfile.TemporaryDirectory(dir=folder) as store:
-                found = asyncio.run(append(Path(store), chats, rows, page.seconds))
+                found = uvloop.run(append(Path(store), chats, rows, page.seconds))
             disk = bars and where == "disk"
             page.note(f"append, {name}", "events/s", found.rows / found.seconds, 15_000 if disk else None, more=True)
             page.note(f"append, {name}", "us CPU/row", 1e6 * found.cpu / found.rows, 10 if bars else None)

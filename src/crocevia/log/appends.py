@@ -39,13 +39,13 @@ class Append:
     def __init__(
         self, fence: Fence, entries: Sequence[Entry], effects: Sequence[Effect], read_upto: int | None
     ) -> None:
-        kinds = [type(entry) for entry in entries]
+        kinds = list(map(type, entries))
         self.fence = fence
         self.entries = entries
         self.effects = effects
         self.read_upto = read_upto
-        self.bodies = [encode(entry) for entry in entries]
-        self.public = [kind in PUBLIC for kind in kinds]
+        self.bodies = list(map(encode, entries))
+        self.public = list(map(PUBLIC.__contains__, kinds))
         self.plain = not effects and _TELLING.isdisjoint(kinds)
         self.done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
 

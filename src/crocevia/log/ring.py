@@ -51,20 +51,20 @@ class Ring:
 
     def add(self, rows: Sequence[Row], *, urgent: bool = False) -> None:
         """Take in entries just written. A hole before them empties the ring: the log has what is missing."""
-        if rows[0].seq <= self.head:
+        if rows[0].seq != self.head + 1:
             rows = [row for row in rows if row.seq > self.head]
             if not rows:
                 return
-        if rows[0].seq != self.head + 1:
-            self.drop(len(self._cells))
-        size = 0
+            if rows[0].seq != self.head + 1:
+                self.drop(len(self._cells))
+        cells, size = self._cells, 0
         for row in rows:
-            self._cells.append(_Cell(row))
+            cells.append(_Cell(row))
             size += len(row.body)
         self._grow(size)
         self.head = rows[-1].seq
-        if len(self._cells) > ROWS:
-            self.drop(len(self._cells) - ROWS)
+        if len(cells) > ROWS:
+            self.drop(len(cells) - ROWS)
         self._schedule(urgent)
 
     def reach(self, head: int) -> None:
@@ -136,7 +136,8 @@ class Ring:
         """Idle, urgent or unread: now. Busy: at the next tick."""
         if not self.readers:
             self.shown = self.head
-            self._chunks.clear()
+            if self._chunks:
+                self._chunks.clear()
             return
         loop = asyncio.get_running_loop()
         left = self._flushed + TICK - loop.time()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
-from itertools import count
+from itertools import compress
 from typing import TypeVar
 
 from crocevia.core.errors import Code, GatewayError
@@ -75,12 +75,11 @@ class SqliteLog:
         return await item.done
 
     def _show(self, item: Append, done: Appended) -> None:
-        chat = item.fence.chat
-        if done.last >= done.first:
-            seqs = count(done.first)
-            rows = [Row(next(seqs), body) for body, shown in zip(item.bodies, item.public, strict=True) if shown]
-            self._hub.publish(chat, rows, urgent=not item.plain)
-        self._hints.give(chat, done.last)
+        chat, first, last = item.fence.chat, done.first, done.last
+        if last >= first:
+            bodies = item.bodies if last - first + 1 == len(item.bodies) else compress(item.bodies, item.public)
+            self._hub.publish(chat, list(map(Row, range(first, last + 1), bodies)), urgent=not item.plain)
+        self._hints.give(chat, last)
 
     async def _write(self, work: Work[T]) -> T:
         """A work of its own: what was appended before it is written before it, what comes later after it."""
