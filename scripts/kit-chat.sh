@@ -12,6 +12,8 @@ set -eu
 here=$(CDPATH='' cd -- "$(dirname -- "$0")/.." && pwd)
 kit="$here/src/crocevia/kit"
 files="pepper-chat.js pepper-chat.css"
+LC_ALL=C # the parts of the script come in the order of their names, whatever the language of the machine
+export LC_ALL
 
 fail() { echo "kit-chat: $*" >&2; exit 1; }
 
@@ -21,11 +23,17 @@ folder() {
   (CDPATH='' cd -- "$1" && pwd)
 }
 
+# A file of the kit, as the server sends it.
+written() {
+  case $1 in *.js) cat "$kit"/parts/*.js ;; *) cat "$kit/$1" ;; esac
+}
+
 copy() {
   for file in $files; do
-    if cmp -s "$kit/$file" "$1/$file"; then continue; fi
+    fresh="$1/.$file.$$"
+    written "$file" >"$fresh" || { rm -f "$fresh"; fail "the kit of this checkout cannot be read"; }
     # Renamed into place: a page that loads meanwhile gets the old file or the new one, never half of it.
-    cp "$kit/$file" "$1/.$file.$$" && mv "$1/.$file.$$" "$1/$file" && echo "kit-chat: $1/$file"
+    if cmp -s "$fresh" "$1/$file"; then rm -f "$fresh"; else mv "$fresh" "$1/$file" && echo "kit-chat: $1/$file"; fi
   done
 }
 

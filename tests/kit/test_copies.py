@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from crocevia import kit
+
 ROOT = Path(__file__).parents[2]
 FILES = ("pepper-chat.js", "pepper-chat.css")
 
@@ -21,9 +23,10 @@ pytestmark = pytest.mark.skipif(
 def checkout(tmp_path: Path) -> Path:
     """A small repository with the script and the kit."""
     home = tmp_path / "the checkout"
-    for name in ("scripts/kit-chat.sh", *(f"src/crocevia/kit/{file}" for file in FILES)):
+    for name in ("scripts/kit-chat.sh", "src/crocevia/kit/pepper-chat.css"):
         (home / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, home / name)
+    shutil.copytree(ROOT / "src/crocevia/kit/parts", home / "src/crocevia/kit/parts")
     git(home, "init", "-q")
     commit(home)
     return home
@@ -47,7 +50,11 @@ def script(checkout: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def change_kit(checkout: Path, text: str) -> None:
-    (checkout / "src/crocevia/kit/pepper-chat.js").write_text(text, encoding="utf-8")
+    parts = checkout / "src/crocevia/kit/parts"
+    for part in parts.iterdir():
+        part.unlink()
+    for place, half in enumerate((text[:3], text[3:])):
+        (parts / f"{place}0_half.js").write_text(half, encoding="utf-8")
 
 
 def test_a_copy_is_the_two_files(checkout: Path, tmp_path: Path) -> None:
@@ -55,8 +62,8 @@ def test_a_copy_is_the_two_files(checkout: Path, tmp_path: Path) -> None:
     target.mkdir()
     assert script(checkout, "copy", str(target)).returncode == 0
     assert sorted(path.name for path in target.iterdir()) == sorted(FILES)
-    for file in FILES:
-        assert (target / file).read_bytes() == (ROOT / "src/crocevia/kit" / file).read_bytes()
+    for served in kit.load().values():
+        assert (target / served.name).read_bytes() == served.content
     change_kit(checkout, "// later")
     commit(checkout)
     assert (target / FILES[0]).read_text(encoding="utf-8") != "// later"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crocevia import kit
-from tests.kit.node import KIT, run_js
+from tests.kit.node import PARTS, node_or_skip, run_js, script
 
 TAGS = {
     *("p", "br", "hr", "strong", "em", "del", "code", "pre", "a", "ul", "ol", "li", "blockquote", "div"),
@@ -138,14 +140,14 @@ const same = (a, b) => JSON.stringify(a) === JSON.stringify(b);
 return given.filter(({text, cuts}) => {
   const drawn = [];
   let read = 0;
-  let inside = false;
+  let goesOn = null;
   let loose = [];
   for (const end of cuts.concat([text.length])) {
-    const {blocks, stable, continued} = kit.splitBlocks(text.slice(read, end), inside);
+    const {blocks, stable, goes} = kit.splitBlocks(text.slice(read, end), goesOn);
     drawn.push(...blocks.filter((block) => block.firm).map((block) => kit.blockTree(block, false)));
     loose = blocks.filter((block) => !block.firm).map((block) => kit.blockTree(block, end < text.length));
     read += stable;
-    inside = continued;
+    goesOn = goes;
   }
   return !same(drawn.concat(loose), kit.markdown(text));
 });
@@ -216,19 +218,35 @@ def test_both_languages_say_the_same_things() -> None:
     for key in texts["it"]:
         assert texts["it"][key] and texts["en"][key]
         assert set(re.findall(r"\{\w+\}", texts["it"][key])) == set(re.findall(r"\{\w+\}", texts["en"][key])), key
-    used = set(re.findall(r"""(?:words|w|button|label)\((?:\w+, )?"(\w+)\"""", KIT.read_text(encoding="utf-8")))
+    used = set(re.findall(r"""(?:words|w|button|label)\((?:\w+, )?"(\w+)\"""", script().read_text(encoding="utf-8")))
     assert used <= set(texts["it"]), used - set(texts["it"])
 
 
 def test_the_switches_of_the_script_are_those_of_the_documentation() -> None:
-    found = re.search(r"const SWITCHES = \{(.*?)\};", KIT.read_text(encoding="utf-8"))
+    found = re.search(r"const SWITCHES = \{(.*?)\};", script().read_text(encoding="utf-8"))
     assert found
     pairs = dict(pair.strip().split(": ") for pair in found.group(1).split(",") if pair.strip())
     assert pairs == {switch.name: str(switch.default).lower() for switch in kit.SWITCHES}
 
 
+@pytest.mark.parametrize("part", sorted(PARTS.glob("*.js")), ids=lambda part: part.name)
+def test_a_part_is_short_and_a_script_of_its_own(part: Path, tmp_path: Path) -> None:
+    text = part.read_text(encoding="utf-8")
+    assert text.count("\n") <= 400 and text.endswith("\n")
+    if part.name in ("00_begin.js", "99_end.js"):  # the two halves of the function around the others
+        text = "(function () {" + text.replace("(function () {", "").replace("})();", "") + "})();"
+    (tmp_path / part.name).write_text(text, encoding="utf-8")
+    ran = subprocess.run([node_or_skip(), "--check", str(tmp_path / part.name)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_the_parts_together_are_one_script() -> None:
+    ran = subprocess.run([node_or_skip(), "--check", str(script())], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
 def test_nothing_in_the_script_turns_text_into_markup_or_code() -> None:
-    source = KIT.read_text(encoding="utf-8")
+    source = script().read_text(encoding="utf-8")
     code = re.sub(r"/\*.*?\*/|//[^\n]*", "", source, flags=re.DOTALL)
     for word in (
         "innerHTML",

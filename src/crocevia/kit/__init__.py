@@ -1,4 +1,8 @@
-"""The chat kit: two files that a browser loads, and what there is to know about them."""
+"""The chat kit: two files that a browser loads, and what there is to know about them.
+
+The script is written in parts: `parts/*.js`, one after the other in the order of their names, are `pepper-chat.js`.
+Joining is all that is done to them, so that `cat` makes the same file.
+"""
 
 from __future__ import annotations
 
@@ -30,7 +34,7 @@ class Switch(msgspec.Struct, frozen=True):
     it: str
 
 
-# pepper-chat.js has the same names and defaults; a test compares them.
+# The script has the same names and defaults; a test compares them.
 SWITCHES: Final = (
     Switch(
         "allegati",
@@ -70,13 +74,16 @@ SWITCHES: Final = (
     ),
 )
 
-_NAMES: Final = {"js": ("pepper-chat.js", "text/javascript"), "css": ("pepper-chat.css", "text/css")}
+_FILES: Final = {
+    "js": ("pepper-chat.js", "text/javascript", "parts"),
+    "css": ("pepper-chat.css", "text/css", "pepper-chat.css"),
+}
 
 
 @cache
 def load() -> dict[str, KitFile]:
     """The files by what `?f=` calls them. Read once: a served kit changes with its server."""
-    return {short: _read(name, media_type) for short, (name, media_type) in _NAMES.items()}
+    return {short: _read(*file) for short, file in _FILES.items()}
 
 
 @cache
@@ -86,6 +93,8 @@ def version() -> str:
     return f"{RELEASE}+{together.hexdigest()[:10]}"
 
 
-def _read(name: str, media_type: str) -> KitFile:
-    content = files("crocevia.kit").joinpath(name).read_bytes()
+def _read(name: str, media_type: str, source: str) -> KitFile:
+    found = files("crocevia.kit").joinpath(source)
+    parts = sorted(found.iterdir(), key=lambda part: part.name) if found.is_dir() else [found]
+    content = b"".join(part.read_bytes() for part in parts if part.name.endswith((".js", ".css")))
     return KitFile(name, f"{media_type}; charset=utf-8", content, f'"{hashlib.sha256(content).hexdigest()[:32]}"')

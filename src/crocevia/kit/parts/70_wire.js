@@ -1,0 +1,135 @@
+// ------------------------------------------------------------------------------------------- one turn on the wire
+
+const TRIES = 6;
+const SILENCE = 60000; // ms; only where the stream has shown that it says something every few seconds
+
+/** Why a request was refused: {stato, codice, messaggio, attesa}. */
+async function problemOf(response) {
+  const later = response.headers.get("Retry-After");
+  const seconds = later === null ? NaN : /^\d+$/.test(later.trim()) ? Number(later) : Math.ceil((Date.parse(later) - Date.now()) / 1000);
+  let error = {};
+  try {
+    const body = JSON.parse((await response.text()).slice(0, 100000));
+    if (isObject(body) && isObject(body.error)) error = body.error;
+  } catch {
+    // Whatever a server says when it fails, the status is enough to go on.
+  }
+  return { stato: response.status, codice: asText(error.code), messaggio: asText(error.message), attesa: seconds > 0 ? seconds : null };
+}
+
+function pause(milliseconds, signal) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      removeEventListener("online", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    const timer = setTimeout(end, milliseconds);
+    addEventListener("online", end);
+    signal.addEventListener("abort", end);
+  });
+}
+
+const post = (address, body, signal) =>
+  fetch(address, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "text/event-stream, application/json" },
+    body: JSON.stringify(body),
+    cache: "no-store",
+    signal,
+  });
+
+/** Read one response: "ended", or "lost" if the line broke. */
+async function readStream(response, onEvent) {
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder(); // keeps characters that are cut between two reads
+  let pings = false;
+  let timer = 0;
+  const feed = eventParser(onEvent, () => (pings = true));
+  try {
+    for (;;) {
+      const silent = pings && new Promise((resolve) => (timer = setTimeout(resolve, SILENCE, { silent: true })));
+      const read = reader.read();
+      const got = await (silent ? Promise.race([read, silent]) : read);
+      clearTimeout(timer);
+      if (got.silent) {
+        read.catch(() => {});
+        return "lost";
+      }
+      if (got.done) return "ended";
+      feed(decoder.decode(got.value, { stream: true }));
+    }
+  } catch {
+    return "lost";
+  } finally {
+    clearTimeout(timer);
+    reader.cancel().catch(() => {});
+  }
+}
+
+/** An answer that came in one piece, as the events that spell it. */
+function unfold(reply, onEvent) {
+  if (!isObject(reply) || reply.stop_reason === undefined) return false;
+  if (reply.content) onEvent("delta", { text: reply.content });
+  for (const call of Array.isArray(reply.tool_calls) ? reply.tool_calls : []) onEvent("tool_call", call);
+  onEvent("done", reply);
+  return true;
+}
+
+/** Post `body` and follow its answer, over broken lines too.
+ *
+ * hooks: event(name, data), complete() -> whether the answer has its end, reconnecting().
+ * Gives {come: "finito" | "vuoto" | "perso" | "fermato"} or {come: "rifiutato", problema}.
+ */
+async function follow(address, body, signal, hooks) {
+  let seen = 0;
+  let request = body;
+  let refusal = null;
+  const onEvent = (name, text) => {
+    let data = text;
+    if (typeof text === "string") {
+      try {
+        data = JSON.parse(text);
+      } catch {
+        data = null;
+      }
+    }
+    seen += 1;
+    tries = 0;
+    hooks.event(name, data);
+  };
+  let tries = 0;
+  for (;;) {
+    let wait = 0;
+    try {
+      const response = await post(address, request, signal);
+      if (!response.ok) {
+        const problema = await problemOf(response);
+        const passing = problema.stato === 429 || problema.stato >= 500;
+        if (request === body) return { come: "rifiutato", problema };
+        if (!passing) return { come: "perso" };
+        refusal = problema;
+        wait = (problema.attesa || 0) * 1000;
+      } else if (!/^text\/event-stream/i.test(response.headers.get("Content-Type") || "")) {
+        const text = await response.text();
+        if (!text.trim()) return { come: "vuoto" };
+        return { come: unfold(JSON.parse(text), onEvent) ? "finito" : "vuoto" };
+      } else {
+        refusal = null;
+        await readStream(response, onEvent);
+        if (hooks.complete()) return { come: "finito" };
+      }
+    } catch (error) {
+      if (!signal.aborted && error instanceof SyntaxError) return { come: "perso" };
+    }
+    if (signal.aborted) return { come: "fermato" };
+    tries += 1;
+    if (tries > TRIES) return refusal ? { come: "rifiutato", problema: refusal } : { come: "perso" };
+    hooks.reconnecting();
+    await pause(Math.max(wait, 250 * 2 ** tries * (0.75 + Math.random() / 2)), signal);
+    if (signal.aborted) return { come: "fermato" };
+    request = { versione: body.versione, tipo: "riprendi", conversazione: body.conversazione, turno: body.turno, progetto: body.progetto, lingua: body.lingua, dopo: seen };
+  }
+}
+

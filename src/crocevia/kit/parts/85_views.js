@@ -1,0 +1,169 @@
+// ------------------------------------------------------------------------------------------------------- messages
+
+const STATES = { riuscito: "tool_ok", fallito: "tool_failed", in_attesa: "tool_waiting", negato: "tool_denied" };
+
+class UserView {
+  constructor(chat, message) {
+    this.node = element("article", "pc-mio", null, hidden(chat.words("you") + ": "));
+    if (message.testo) this.node.append(element("div", "pc-testo pc-piano", null, message.testo));
+    if (message.allegati.length) this.node.append(element("ul", "pc-allegati", null, ...message.allegati.map((file) => element("li", "pc-allegato", null, icon("attach"), element("span", "pc-nomefile", null, file.nome)))));
+  }
+
+  update() {
+    return true;
+  }
+}
+
+class AnswerView {
+  constructor(chat) {
+    this.chat = chat;
+    this.body = element("div", "pc-parti");
+    this.node = element("article", "pc-risposta", null, hidden(chat.spokenName + ": "), this.body);
+    this.parts = [];
+    this.actions = new Map();
+    this.message = null;
+    this.whole = false;
+  }
+
+  update(message, deadline) {
+    if (this.message === message && this.whole) return true;
+    const ended = message.chiuso;
+    this.whole = true;
+    message.parti.forEach((part, index) => this.showPart(part, index, ended, deadline));
+    for (const action of message.azioni) this.showAction(action);
+    if (message.errore && !this.error) this.showError(message);
+    if (message.novita && this.chat.on.novita && !this.novelty) this.showNovelty(message.novita);
+    if (message.troncato && !this.cut) this.node.append((this.cut = element("p", "pc-nota", null, this.chat.words("cut"))));
+    if (ended && !this.closed) this.showEnd(message);
+    const busy = !ended || !this.whole; // a long answer is there before it is drawn
+    this.node.classList.toggle("pc-viva", busy);
+    this.node.setAttribute("aria-busy", String(busy));
+    this.message = message;
+    return this.whole;
+  }
+
+  showPart(part, index, ended, deadline) {
+    let view = this.parts[index];
+    if (!view) {
+      view = part.tipo === "testo" ? new TextView((sentence) => this.chat.say(sentence), this.chat.words) : new ToolView(this.chat.words);
+      this.parts[index] = view;
+      this.body.append(view.node);
+    }
+    if (part.tipo === "testo") this.whole = view.update(part.testo, part.chiuso, deadline) && this.whole;
+    else view.update(part, ended);
+  }
+
+  showAction(action) {
+    let card = this.actions.get(action.id);
+    if (!card) {
+      card = new ActionView(this.chat, action);
+      this.actions.set(action.id, card);
+      this.node.append(card.node);
+      this.chat.say(card.title);
+    }
+    card.update(action);
+  }
+
+  showError(message) {
+    const { errore, turno } = message;
+    const words = this.chat.words;
+    this.error = element("div", "pc-errore", { role: "alert" }, element("p", "", null, errore.messaggio || words("failed")));
+    this.node.append(this.error);
+    const retry = this.chat.retrying.get(turno);
+    if (retry) this.showRetry(retry, errore.attesa);
+    else this.waiting = true;
+  }
+
+  showRetry(retry, seconds) {
+    const words = this.chat.words;
+    this.waiting = false;
+    const button = element("button", "pc-tasto", { type: "button" });
+    const until = Date.now() + (seconds || 0) * 1000;
+    let timer = 0;
+    const stop = () => clearInterval(timer);
+    const tick = () => {
+      const left = Math.ceil((until - Date.now()) / 1000);
+      button.disabled = left > 0;
+      button.textContent = left > 0 ? words("try_in", { seconds: left }) : words("try_again");
+      if (left > 0) return;
+      stop();
+      this.chat.waits.delete(stop);
+    };
+    button.addEventListener("click", retry);
+    this.chat.waits.add(stop);
+    timer = setInterval(tick, 250);
+    tick();
+    // Outside the alert: a countdown inside it would be read out every second.
+    this.node.append(element("div", "pc-azioni", null, button));
+  }
+
+  showNovelty({ modello, riga }) {
+    this.novelty = element("p", "pc-novita", null, this.chat.words("novelty", { name: modello, line: riga }));
+    this.node.append(this.novelty);
+    this.chat.say(this.novelty.textContent);
+  }
+
+  showEnd(message) {
+    this.closed = true;
+    const retry = this.waiting && this.chat.retrying.get(message.turno);
+    if (retry) this.showRetry(retry, message.errore.attesa);
+    const text = answerText(message);
+    if (this.chat.on.lettura && text && "speechSynthesis" in window) {
+      const button = this.chat.button("read", "pc-leggi");
+      button.addEventListener("click", () => this.chat.reading.toggle(markdown(text).map(plainText).join("\n"), button));
+      this.node.append(button);
+    }
+  }
+}
+
+class ToolView {
+  constructor(words) {
+    this.words = words;
+    this.name = element("span", "pc-attrezzo-nome");
+    this.state = element("span", "pc-attrezzo-stato");
+    this.dot = element("span", "pc-pallino", { "aria-hidden": "true" });
+    this.args = element("pre", "pc-codice", { tabindex: "0", "aria-label": words("arguments") });
+    this.node = element("details", "pc-attrezzo", null, element("summary", "", null, this.dot, this.name, this.state), this.args);
+  }
+
+  update(tool, ended) {
+    if (this.tool === tool && this.ended === ended) return;
+    if (!this.tool) {
+      this.name.textContent = tool.nome;
+      this.args.textContent = JSON.stringify(tool.argomenti, null, 2);
+    }
+    // Nobody said that it was run: then it was asked for, no more than that.
+    const key = STATES[tool.stato] || (ended ? "tool_asked" : "tool_running");
+    this.state.textContent = this.words(key);
+    this.dot.className = "pc-pallino pc-" + key.replace("_", "-");
+    this.tool = tool;
+    this.ended = ended;
+  }
+}
+
+class ActionView {
+  constructor(chat, action) {
+    this.words = chat.words;
+    this.title = action.testo || action.nome;
+    this.node = element("div", "pc-conferma", { role: "group", "aria-label": this.title }, element("p", "pc-domanda", null, this.title));
+    if (action.argomenti !== null) this.node.append(element("pre", "pc-codice", { tabindex: "0", "aria-label": this.words("arguments") }, JSON.stringify(action.argomenti, null, 2)));
+    this.outcome = element("p", "pc-esito");
+    this.buttons = element("div", "pc-azioni");
+    if (chat.on.conferme) {
+      const choice = (key, className, esito) => {
+        const button = element("button", "pc-tasto " + className, { type: "button" }, this.words(key));
+        button.addEventListener("click", () => chat.decide(action, esito));
+        return button;
+      };
+      this.buttons.append(choice("approve", "pc-approva", "approvata"), choice("deny", "pc-nega", "negata"));
+    }
+    this.node.append(this.buttons, this.outcome);
+  }
+
+  update(action) {
+    this.buttons.hidden = action.esito !== null || !this.buttons.childElementCount;
+    this.outcome.hidden = action.esito === null;
+    this.outcome.textContent = action.esito === null ? "" : this.words(action.esito === "negata" ? "denied" : "approved");
+  }
+}
+
