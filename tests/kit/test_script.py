@@ -169,6 +169,29 @@ def test_a_text_looks_the_same_however_it_was_cut_into_deltas(rows: list[dict[st
     assert run_js(STREAMED, rows) == []
 
 
+repeated = st.tuples(st.lists(st.sampled_from(PIECES), min_size=1, max_size=4).map("".join), st.integers(1, 900))
+long_texts = st.lists(repeated, min_size=1, max_size=6).map(
+    lambda runs: "".join(piece * times for piece, times in runs)[:40_000]
+)
+far_cuts = st.lists(st.integers(0, 40_000), max_size=12)
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(st.builds(cases, long_texts, far_cuts), min_size=40, max_size=40))
+def test_what_is_too_long_to_be_drawn_at_once_is_cut_at_the_same_places(rows: list[dict[str, Any]]) -> None:
+    assert run_js(STREAMED, rows) == []
+
+
+@pytest.mark.parametrize("piece", ["a ", "a", "a\n", "- a\n", "  - a\n", "> a\n", "| a | b |\n", "🙂"])
+@pytest.mark.parametrize("begin", ["", "- ", "> ", "# ", "```\n", "| a |\n|-|\n| ", "- a\n\n", "| a | b |\n|-|-|\n"])
+def test_no_block_is_larger_than_what_is_drawn_in_one_frame(begin: str, piece: str) -> None:
+    longest = run_js(
+        "return Math.max(...kit.splitBlocks(given).blocks.map((block) => block.lines.join('').length));",
+        begin + piece * 20_000,
+    )
+    assert longest <= 12_000
+
+
 def test_every_single_cut_of_a_rich_text_gives_the_same_picture() -> None:
     text = (
         "# T\n\nUno **due. Tre** `q` [l](https://a.it/b).\n\n- a\n  - b\n\n- c\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\n"

@@ -18,6 +18,7 @@ const LONG = 1500; // characters after which a block ends at the next good place
 const TOO_LONG = 3000; // a space will do
 const HARD = 6000; // anywhere
 const ROWS = 40; // lines of code, rows of a table
+const TABLE = 600; // rows after which the header is said again: a browser measures every cell of a table each time
 const SURE = 1000; // characters of a line after which nothing that follows changes what kind of line it is
 
 function kindOf(line) {
@@ -82,12 +83,12 @@ function cutPlace(block, line) {
 
 /** What a block that goes on hands to the one that joins it. inside: it goes on in the middle of a line. */
 function thread(block, inside) {
-  const { kind, base, fence, columns } = block;
-  return { kind, base, fence, columns, inside, blank: false };
+  const { kind, base, fence, columns, head } = block;
+  return { kind, base, fence, columns, head, rows: (block.rows || 0) + (block.lines || []).length, inside, blank: false };
 }
 
-/** {blocks, stable, goes}. A block: {kind, lines, joins, firm}; firm: nothing that follows can change it. Reading may go
- * on from `stable` with what `goes` on there: hand it in with the rest of the text. */
+/** {blocks, stable, goes}. A block: {kind, lines, joins, goes, firm}; firm: nothing that follows can change it. Reading
+ * may go on from `stable` with what `goes` on there: hand it in with the rest of the text. */
 function splitBlocks(text, goes) {
   const blocks = [];
   let block = null;
@@ -100,9 +101,16 @@ function splitBlocks(text, goes) {
   }
 
   function open(kind, start, joined, more) {
-    block = Object.assign({ lines: [], firm: false, size: 0, start, joins: joined }, thread(joined || { kind }, false), more);
+    block = Object.assign({ firm: false, size: 0, start, joins: joined, goes: joined }, thread(joined || { kind }, false), { lines: [] }, more);
     blocks.push(block);
     joins = null;
+  }
+
+  /** Open what joins the block before; a table that is long already is begun anew. */
+  function goOn(start) {
+    const goes = joins;
+    if (goes.kind !== "table" || goes.rows < TABLE) return open(goes.kind, start, goes);
+    return open("table", start, null, { goes, head: goes.head, columns: goes.columns, lines: [goes.head, "|-|"] });
   }
 
   /** The open block is at its end for now; what follows joins it. */
@@ -125,7 +133,7 @@ function splitBlocks(text, goes) {
       line = line.slice(cut[1]);
       turnOver(start, true);
       if (!line) return;
-      open(joins.kind, start, joins);
+      goOn(start);
     }
   }
 
@@ -143,7 +151,7 @@ function splitBlocks(text, goes) {
     }
     const outer = joins.kind === "list" && !joins.inside && isOuterItem(joins, line);
     if (joins.inside || joins.kind === "code" || (!isBlank(line) && !outer && continues(joins, kind, line))) {
-      open(joins.kind, start, joins);
+      goOn(start);
       add(line, start);
       return true;
     }
@@ -158,7 +166,7 @@ function splitBlocks(text, goes) {
       if (isFenceEnd(block, line)) return close(sure);
       if (isFull(block)) {
         turnOver(start, false);
-        open("code", start, joins);
+        goOn(start);
       }
       return add(line, start);
     }
@@ -170,14 +178,15 @@ function splitBlocks(text, goes) {
     const kind = kindOf(line);
     if (block && becomesTable(block, line)) {
       block.kind = "table";
-      block.columns = cellsOf(block.lines[0]).length;
+      block.head = block.lines[0];
+      block.columns = cellsOf(block.head).length;
       return add(line, start);
     }
     if (block && continues(block, kind, line)) {
       const outer = block.kind === "list" && isOuterItem(block, line);
       if (!outer && isFull(block)) {
         turnOver(start, false);
-        open(joins.kind, start, joins);
+        goOn(start);
       }
       if (!outer || (block.size <= LONG && !block.joins)) {
         block.blank = false;
@@ -207,6 +216,6 @@ function splitBlocks(text, goes) {
   const first = blocks.findIndex((one) => !one.firm);
   if (first < 0) return { blocks, stable: free.at, goes: free.goes };
   for (const one of blocks.slice(first)) one.firm = false; // its place may still change
-  return { blocks, stable: blocks[first].start, goes: blocks[first].joins };
+  return { blocks, stable: blocks[first].start, goes: blocks[first].goes };
 }
 

@@ -2,6 +2,7 @@
 
 const BUDGET = 12; // milliseconds of drawing in one frame
 const WINDOW = 20000; // characters looked at in one frame
+const GROUP = 40; // blocks that are laid out together: a browser lays out again what stands beside a change
 
 /** Where a block that joins this one goes, if not below it. */
 const TAILS = {
@@ -14,6 +15,8 @@ const TAILS = {
 class TextView {
   constructor(say, words) {
     this.node = element("div", "pc-testo");
+    this.group = null;
+    this.count = 0; // blocks in the group that are there to stay
     this.say = say;
     this.words = words;
     this.read = 0;
@@ -36,7 +39,7 @@ class TextView {
     for (let index = 0; index < firm.length; index += 1) {
       if (index && performance.now() > deadline) {
         this.read += firm[index].start;
-        this.goes = firm[index].joins;
+        this.goes = firm[index].goes;
         return false;
       }
       this.keep(firm[index]);
@@ -65,6 +68,7 @@ class TextView {
   keep(block) {
     const node = this.draw(block, false);
     if (!block.joins) this.tail = block.kind in TAILS ? TAILS[block.kind](node) : null;
+    this.count += block.joins && this.tail ? 0 : 1;
     this.tell(block, true);
     this.told = 0;
   }
@@ -72,8 +76,18 @@ class TextView {
   draw(block, open) {
     block.tree = blockTree(block, open);
     const node = build(block.tree);
-    (block.joins && this.tail ? this.tail : this.node).append(node);
+    (block.joins && this.tail ? this.tail : this.groupFor(block)).append(node);
     return node;
+  }
+
+  groupFor(block) {
+    // The parts of one long list stay together: they stand closer than other blocks do.
+    if (!this.group || (this.count >= GROUP && block.kind !== "list")) {
+      this.group = element("div", "pc-brano");
+      this.count = 0;
+      this.node.append(this.group);
+    }
+    return this.group;
   }
 
   /** Whole sentences only, each once. */

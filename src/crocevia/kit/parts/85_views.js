@@ -2,6 +2,14 @@
 
 const STATES = { riuscito: "tool_ok", fallito: "tool_failed", in_attesa: "tool_waiting", negato: "tool_denied" };
 
+const SHOWN = 20000; // characters of a tool's arguments
+
+function argumentsView(words, value) {
+  const text = JSON.stringify(value, null, 2);
+  const shown = text.length > SHOWN ? text.slice(0, SHOWN) + "…" : text;
+  return element("pre", "pc-codice", { tabindex: "0", "aria-label": words("arguments") }, shown);
+}
+
 class UserView {
   constructor(chat, message) {
     this.node = element("article", "pc-mio", null, hidden(chat.words("you") + ": "));
@@ -122,15 +130,14 @@ class ToolView {
     this.name = element("span", "pc-attrezzo-nome");
     this.state = element("span", "pc-attrezzo-stato");
     this.dot = element("span", "pc-pallino", { "aria-hidden": "true" });
-    this.args = element("pre", "pc-codice", { tabindex: "0", "aria-label": words("arguments") });
-    this.node = element("details", "pc-attrezzo", null, element("summary", "", null, this.dot, this.name, this.state), this.args);
+    this.node = element("details", "pc-attrezzo", null, element("summary", "", null, this.dot, this.name, this.state));
   }
 
   update(tool, ended) {
     if (this.tool === tool && this.ended === ended) return;
     if (!this.tool) {
       this.name.textContent = tool.nome;
-      this.args.textContent = JSON.stringify(tool.argomenti, null, 2);
+      this.node.append(argumentsView(this.words, tool.argomenti));
     }
     // Nobody said that it was run: then it was asked for, no more than that.
     const key = STATES[tool.stato] || (ended ? "tool_asked" : "tool_running");
@@ -146,7 +153,7 @@ class ActionView {
     this.words = chat.words;
     this.title = action.testo || action.nome;
     this.node = element("div", "pc-conferma", { role: "group", "aria-label": this.title }, element("p", "pc-domanda", null, this.title));
-    if (action.argomenti !== null) this.node.append(element("pre", "pc-codice", { tabindex: "0", "aria-label": this.words("arguments") }, JSON.stringify(action.argomenti, null, 2)));
+    if (action.argomenti !== null) this.node.append(argumentsView(this.words, action.argomenti));
     this.outcome = element("p", "pc-esito");
     this.buttons = element("div", "pc-azioni");
     if (chat.on.conferme) {
