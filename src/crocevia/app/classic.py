@@ -9,7 +9,6 @@ from typing import Final
 
 from crocevia.config import Search, Settings
 from crocevia.core.errors import Code, GatewayError
-from crocevia.doors.pepper import ClassicEndpoint
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.classic import Classic
@@ -24,15 +23,15 @@ _MOST_BYTES: Final = 2 * 1024 * 1024
 @asynccontextmanager
 async def open_classic(
     settings: Settings, database: Database, catalogue: CatalogueHolder, gateway: Gateway
-) -> AsyncIterator[ClassicEndpoint]:
-    """The endpoint, with everything behind it."""
+) -> AsyncIterator[Classic]:
+    """The classic calls, with everything behind them."""
     http = HttpClient()
     conversations = Conversations(database, lambda: catalogue.current.projects)
     search = _search(settings.search, http)
     classic = Classic(gateway, lambda: catalogue.current.recipes, conversations, search)
     conversations.start()
     try:
-        yield ClassicEndpoint(classic, max_body=settings.server.max_body_bytes)
+        yield classic
     finally:
         await conversations.close()
         await http.close()

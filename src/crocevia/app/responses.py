@@ -21,14 +21,6 @@ from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
 
 DAY: Final = 86_400.0
-PATHS: Final = (
-    "/v1/responses",
-    "/v1/responses/",
-    "/v1/chat/completions",
-    "/v1/embeddings",
-    "/v1/models",
-    "/v1/models/",
-)
 
 
 @asynccontextmanager

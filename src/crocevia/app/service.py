@@ -15,9 +15,7 @@ from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
-from crocevia.doors.pepper import AgentEndpoint, CapabilitiesEndpoint, KitEndpoint, VerifyEndpoint
-from crocevia.doors.pepper import document as pepper_document
-from crocevia.doors.responses import document as responses_document
+from crocevia.doors.pepper import PepperDoor
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
@@ -39,8 +37,8 @@ from .housekeeping import keep_house
 from .money import open_money
 from .painting import open_painting
 from .panel import open_panel
-from .responses import PATHS, is_enabled, open_responses
-from .site import SOCKETS, dispatch, health
+from .responses import is_enabled, open_responses
+from .site import dispatch, health
 from .store import watch_store
 from .turns import open_turns
 
@@ -111,8 +109,12 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await money.start()
         engines.warm()
         classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway))
-        agent = AgentEndpoint(
-            gateway, ping_seconds=settings.calls.ping_seconds, max_body=settings.server.max_body_bytes
+        pepper = PepperDoor(
+            gateway,
+            classic,
+            lambda name: _model_name(catalogue, name),
+            ping_seconds=settings.calls.ping_seconds,
+            max_body=settings.server.max_body_bytes,
         )
         painting = Painting(gateway, engines.get)
         images = await stack.enter_async_context(open_painting(database, home, catalogue, painting, signer, log))
@@ -121,29 +123,14 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await stack.enter_async_context(keep_house(sweeps, log))
         turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
         atp = AtpDoor(control, (*ATP_TABLE, *operations(turns, control.clock)))
-        capabilities = CapabilitiesEndpoint(gateway, max_body=settings.server.max_body_bytes)
-        verify = VerifyEndpoint(gateway, max_body=settings.server.max_body_bytes)
         routes: dict[str, Application] = {
-            "/agent/verifica": verify,
-            "/agent/verifica.php": verify,
-            "/capacita": capabilities,
-            "/capacita.php": capabilities,
-            "/agent": agent,
-            "/agent.php": agent,
-            "/api": classic,
-            "/api.php": classic,
-            "/api/v1/": atp,
-            "/.well-known/": atp,
-            pepper_document.ADDRESS: pepper_document.description,
-            pepper_document.PAGE: pepper_document.description,
-            "/kit.php": KitEndpoint(lambda name: _model_name(catalogue, name)),
+            **pepper.routes(),
+            **atp.routes(),
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
         if is_enabled(settings):
             door = await stack.enter_async_context(open_responses(settings, control, gateway, engines.get))
-            described = (responses_document.ADDRESS, responses_document.PAGE)
-            routes |= dict.fromkeys(described, responses_document.description)
-            routes |= dict.fromkeys(PATHS, door) | {SOCKETS + PATHS[0]: door}
+            routes |= door.routes()
         routes["/panel"] = routes["/panel/"] = open_panel(
             settings, control, gateway, turns, money.redeliver, engines.get, routes, log
         )

@@ -6,12 +6,11 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from crocevia.asgi.answers import reply
-from crocevia.asgi.types import Application, Receive, Scope, Send
+from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, Message
 from crocevia.core.texts import render
 
-SOCKETS: Final = "ws:"  # what the address of a WebSocket begins with among the routes
 _READS: Final = frozenset({"GET", "HEAD"})
 
 

@@ -27,6 +27,8 @@ PAGE_HEADERS: Final = (
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
 )
+_BINARY: Final = {"type": "string", "format": "binary"}
+_FORM: Final = {"type": "object", "required": ["file"], "properties": {"file": _BINARY}}
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
     "h2{font-size:1rem;margin:2rem 0 .3rem;border-top:1px solid;padding-top:1rem}code{overflow-wrap:anywhere}"
@@ -35,52 +37,104 @@ _STYLE: Final = (
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation. refuses: statuses besides success. stream: with `stream` the same as server-sent events.
+    """One operation of a door. addresses: `path`, and `aliases` that are the same.
 
-    body, result: types of the wire; None: there is none. public: asks for no key. headers: that it needs.
-    query: parameters by name, each with its schema and whether it is needed.
+    body, result: types of the wire; None: there is none. wrapped: the answer is `{"data": result}`.
+    produces: the media type of an answer that is no JSON. also: media types that the answer may have instead.
+    upload: the body is a form with one `file`. query: the struct of its parameters. public: asks for no key.
+    headers: that it reads, each with its schema and whether it is needed. refuses: statuses besides success.
     """
 
     id: str
     method: str
     path: str
     about: str
+    aliases: tuple[str, ...] = ()
     body: Any = None
     result: Any = None
+    wrapped: bool = False
+    produces: str | None = None
+    also: tuple[str, ...] = ()
+    upload: bool = False
     status: int = 200
     refuses: tuple[int, ...] = ()
-    stream: bool = False
     public: bool = False
-    headers: tuple[str, ...] = ()
-    query: dict[str, tuple[dict[str, Any], bool]] = {}
+    headers: dict[str, tuple[dict[str, Any], bool]] = {}
+    query: Any = None
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        return (self.path, *self.aliases)
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document says of the door as a whole. failure: the schema of every refusal. security: by name."""
+    """What a document says of the door as a whole. failure: the type of every refusal. security: by name."""
 
     title: str
     about: str
-    failure: dict[str, Any]
+    failure: Any
     security: dict[str, dict[str, Any]] = {}
+
+
+class _Types:
+    """Schemas of the wire's types; `components` has those with a name."""
+
+    def __init__(self, routes: tuple[Route, ...], failure: Any) -> None:
+        found = (kind for route in routes for kind in (route.body, route.result, route.query))
+        kinds = [failure, *(kind for kind in found if kind is not None)]
+        schemas, self.components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
+        self._known = {id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
+        self.failure = schemas[0]
+
+    def of(self, kind: Any) -> dict[str, Any]:
+        """Usually a reference."""
+        return self._known[id(kind)]
+
+    def members(self, kind: Any) -> Iterable[tuple[str, dict[str, Any], bool]]:
+        """The fields of a struct: name, schema, whether it is needed."""
+        schema = self.components[self.of(kind)["$ref"].rpartition("/")[2]]
+        needed = schema.get("required", ())
+        return ((name, member, name in needed) for name, member in schema["properties"].items())
 
 
 def document(about: About, routes: Iterable[Route]) -> dict[str, Any]:
     """OpenAPI 3.1 of these routes."""
     table = tuple(routes)
-    kinds = [kind for route in table for kind in (route.body, route.result) if kind is not None]
-    schemas, components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
-    known = {id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
-    components["Failure_"] = about.failure
+    types = _Types(table, about.failure)
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
-        paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, known)
+        for index, address in enumerate(route.addresses):
+            name = route.id if index == 0 else f"{route.id}_{index}"
+            paths.setdefault(address, {})[route.method.lower()] = _operation(route, name, types)
     return {
         "openapi": "3.1.0",
         "info": {"title": about.title, "version": version("crocevia"), "description": about.about},
         "security": [{name: []} for name in about.security],
         "paths": paths,
-        "components": {"schemas": components, "securitySchemes": about.security},
+        "components": {"schemas": types.components, "securitySchemes": about.security},
     }
+
+
+def describing(address: str, page_address: str) -> tuple[Route, ...]:
+    """The rows of the description itself."""
+    return (
+        Route(
+            id="getDocument",
+            method="GET",
+            path=address,
+            about="This description, as OpenAPI 3.1.",
+            result=dict[str, Any],
+            public=True,
+        ),
+        Route(
+            id="readDocument",
+            method="GET",
+            path=page_address,
+            about="This description, as a page to read.",
+            produces="text/html",
+            public=True,
+        ),
+    )
 
 
 def page(content: Mapping[str, Any], address: str) -> bytes:
@@ -136,37 +190,56 @@ def _row(method: str, path: str, operation: Mapping[str, Any]) -> str:
     )
 
 
-def _operation(route: Route, known: Mapping[int, Any]) -> dict[str, Any]:
-    success: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
-    if route.result is not None:
-        success["content"] = {"application/json": {"schema": known[id(route.result)]}}
-        if route.stream:
-            success["content"]["text/event-stream"] = {"schema": {"type": "string"}}
-    refusal = {"application/json": {"schema": {"$ref": TEMPLATE.format(name="Failure_")}}}
+def _operation(route: Route, name: str, types: _Types) -> dict[str, Any]:
+    refusal = {"application/json": {"schema": types.failure}}
     found: dict[str, Any] = {
-        "operationId": route.id,
+        "operationId": name,
         "description": route.about,
-        "parameters": _parameters(route),
+        "parameters": _parameters(route, types),
         "responses": {
-            str(route.status): success,
+            str(route.status): _success(route, types),
             **{str(code): {"description": HTTPStatus(code).phrase, "content": refusal} for code in route.refuses},
         },
     }
     if route.public:
         found["security"] = []
-    if route.body is not None:
-        content = {"application/json": {"schema": known[id(route.body)]}}
+    if route.upload:
+        found["requestBody"] = {"required": True, "content": {"multipart/form-data": {"schema": _FORM}}}
+    elif route.body is not None:
+        content = {"application/json": {"schema": types.of(route.body)}}
         found["requestBody"] = {"required": True, "content": content}
     return found
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
+def _success(route: Route, types: _Types) -> dict[str, Any]:
+    answer: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
+    content: dict[str, Any] = {}
+    if route.result is not None:
+        schema = types.of(route.result)
+        if route.wrapped:
+            schema = {"type": "object", "required": ["data"], "properties": {"data": schema}}
+        content["application/json"] = {"schema": schema}
+    for kind in (route.produces, *route.also):
+        if kind is not None:
+            content[kind] = {"schema": {"type": "string"} if kind.startswith("text/") else _BINARY}
+    return answer | {"content": content} if content else answer
+
+
+def _parameters(route: Route, types: _Types) -> list[dict[str, Any]]:
     names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
-    return [
-        *({"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names),
-        *({"name": name, "in": "header", "required": True, "schema": {"type": "string"}} for name in route.headers),
-        *(
-            {"name": name, "in": "query", "required": needed, "schema": schema}
-            for name, (schema, needed) in route.query.items()
-        ),
+    found = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
+    if route.query is not None:
+        found += [
+            {"name": name, "in": "query", "required": needed, "schema": _not_null(schema)}
+            for name, schema, needed in types.members(route.query)
+        ]
+    return found + [
+        {"name": name, "in": "header", "required": needed, "schema": schema}
+        for name, (schema, needed) in route.headers.items()
     ]
+
+
+def _not_null(schema: dict[str, Any]) -> dict[str, Any]:
+    # A parameter is absent, never null.
+    options = [option for option in schema.get("anyOf", ()) if option != {"type": "null"}]
+    return options[0] if len(options) == 1 else {key: value for key, value in schema.items() if key != "default"}

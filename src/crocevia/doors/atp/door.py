@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import parse_qsl
 
 from crocevia.asgi.body import ClientGone
-from crocevia.asgi.types import Headers, Receive, Scope, Send
+from crocevia.asgi.types import Application, Headers, Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.runtime.control.context import Control
@@ -28,11 +28,19 @@ _MAX_QUERY: Final = 64  # parameters
 
 
 class AtpDoor:
-    """Envai's API as a plain ASGI application: everything below /api/v1, and /.well-known/jwks.json."""
+    """Envai's API as a plain ASGI application: everything below /api/v1, and /.well-known/jwks.json.
+
+    table: what is at which address.
+    """
 
     def __init__(self, control: Control, table: Sequence[Operation] = TABLE) -> None:
         self._control = control
-        self._router = Router((*table, *describing(table)))
+        self.table = (*table, *describing(table))
+        self._router = Router(self.table)
+
+    def routes(self) -> dict[str, Application]:
+        """By address; one that ends with a slash takes everything below it."""
+        return dict.fromkeys(("/api/v1/", "/.well-known/"), self)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refusals come in this order: address, method, key, version, limits, body, content."""

@@ -130,7 +130,7 @@ class Operation(NamedTuple):
     about: what it does, and what a deletion takes with it. query: the struct of its parameters (query.py).
     bare: the success answer is `result` itself, not wrapped in `data`. refuses: statuses beyond the usual ones.
     produces: the media type of an answer that is a file. upload: the body is a form with one `file`.
-    headers: names of request headers that it cannot do without.
+    headers: names of request headers that it cannot do without. absent: all it ever says is that it is not there.
     """
 
     id: str
@@ -151,6 +151,7 @@ class Operation(NamedTuple):
     produces: str | None = None
     upload: bool = False
     headers: tuple[str, ...] = ()
+    absent: bool = False
 
 
 NO_CONTENT: Final = Answer(204)

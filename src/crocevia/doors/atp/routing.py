@@ -37,7 +37,7 @@ class Router:
         self._root = _Node()
         for operation in table:
             node = self._root
-            for segment in _full(operation.path).split("/")[1:]:
+            for segment in full(operation.path).split("/")[1:]:
                 if segment.startswith("{"):
                     node.any = node = node.any or _Node()
                 else:
@@ -83,5 +83,6 @@ def _decoded(part: bytes) -> str:
         return ""
 
 
-def _full(path: str) -> str:
+def full(path: str) -> str:
+    """A path of the table from the origin on."""
     return path if path.startswith("/.well-known/") else PREFIX + path

@@ -3,8 +3,18 @@
 from .agent import AgentEndpoint
 from .capabilities import CapabilitiesEndpoint
 from .classic import ClassicEndpoint
+from .door import ADDRESSES, PepperDoor
 from .errors import refuse
 from .kit import KitEndpoint
 from .verify import VerifyEndpoint
 
-__all__ = ["AgentEndpoint", "CapabilitiesEndpoint", "ClassicEndpoint", "KitEndpoint", "VerifyEndpoint", "refuse"]
+__all__ = [
+    "ADDRESSES",
+    "AgentEndpoint",
+    "CapabilitiesEndpoint",
+    "ClassicEndpoint",
+    "KitEndpoint",
+    "PepperDoor",
+    "VerifyEndpoint",
+    "refuse",
+]

@@ -65,4 +65,4 @@ async def refuse(send: Send, error: GatewayError, *, close: bool = False, more: 
         headers.append((b"allow", str(error.message.args["allowed"]).encode()))
     if close:
         headers.append((b"connection", b"close"))
-    return await reply(send, status, json.encode({"error": failure(error)}), headers)
+    return await reply(send, status, json.encode(wire.Refusal(failure(error))), headers)

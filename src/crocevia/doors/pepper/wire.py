@@ -116,3 +116,7 @@ class Failure(msgspec.Struct, frozen=True):
 
     code: str
     message: str
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    error: Failure

@@ -48,6 +48,13 @@ class Risposta(msgspec.Struct, frozen=True, kw_only=True):
     troncato: bool | UnsetType = UNSET
 
 
+class Cancellazione(msgspec.Struct, frozen=True):
+    """Which conversation. The project may come as header instead."""
+
+    conversazione: str
+    progetto: str | None = None
+
+
 class Cancellata(msgspec.Struct, frozen=True):
     """Whether there was a conversation of that name."""
 

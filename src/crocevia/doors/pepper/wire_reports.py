@@ -134,3 +134,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     risponde: Answerer | None
     dimensione: Size
     costo: Cost | None
+
+
+class KitQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """What of the kit: a file by its short name, else the name of a project's model, else the version."""
+
+    f: str | None = None
+    progetto: str | None = None

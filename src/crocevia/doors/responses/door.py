@@ -3,20 +3,125 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from crocevia.asgi.body import ClientGone
-from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.asgi.document import About, Route, describing, document, endpoint
+from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError
 
-from . import chat, compact, create, embeddings, models, socket, stored
+from . import chat, compact, create, embeddings, models, queries, socket, stored, wire
 from .background import Background
+from .chat import wire as chat_wire
 from .errors import expected, refuse
 from .plan import Desk
 from .requests import check_method
 
 Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+DOCUMENT: Final = "/v1/openapi.json"
+PAGE: Final = "/v1/docs"
+
+_ABOUT: Final = About(
+    title="Crocevia: OpenAI-like API",
+    about="Open Responses, chat completions, embeddings and models, over the agents and models of this server.",
+    failure=wire.Refusal,
+    security={"bearer": {"type": "http", "scheme": "bearer"}},
+)
+_CALL: Final = (400, 401, 402, 403, 404, 409, 413, 429, 500, 502, 503, 504)
+_READ: Final = (400, 401, 403, 404, 429, 500, 503)
+ADDRESSES: Final = (
+    Route(
+        id="createResponse",
+        method="POST",
+        path="/v1/responses",
+        about="One answer of an agent or a model; with `stream` as server-sent events.",
+        body=wire.Request,
+        result=wire.Resource,
+        also=("text/event-stream",),
+        refuses=_CALL,
+    ),
+    Route(
+        id="compactResponse",
+        method="POST",
+        path="/v1/responses/compact",
+        about="A long input as a short one that means the same.",
+        body=wire.Request,
+        result=wire.Compacted,
+        refuses=_CALL,
+    ),
+    Route(
+        id="getResponse",
+        method="GET",
+        path="/v1/responses/{response_id}",
+        about="A stored answer; with `stream` its events again, and those to come if it is still being made.",
+        query=queries.Retrieval,
+        result=wire.Resource,
+        also=("text/event-stream",),
+        refuses=_READ,
+    ),
+    Route(
+        id="deleteResponse",
+        method="DELETE",
+        path="/v1/responses/{response_id}",
+        about="Forget a stored answer.",
+        result=dict[str, Any],
+        refuses=_READ,
+    ),
+    Route(
+        id="cancelResponse",
+        method="POST",
+        path="/v1/responses/{response_id}/cancel",
+        about="End an answer that is made in the background.",
+        result=wire.Resource,
+        refuses=_READ,
+    ),
+    Route(
+        id="listInputItems",
+        method="GET",
+        path="/v1/responses/{response_id}/input_items",
+        about="What a stored answer was given, newest first unless asked otherwise.",
+        query=queries.Listing,
+        result=dict[str, Any],
+        refuses=_READ,
+    ),
+    Route(
+        id="createChatCompletion",
+        method="POST",
+        path="/v1/chat/completions",
+        about="One answer in the form of chat completions; with `stream` as server-sent events.",
+        body=chat_wire.Request,
+        result=chat_wire.Completion,
+        also=("text/event-stream",),
+        refuses=_CALL,
+    ),
+    Route(
+        id="createEmbeddings",
+        method="POST",
+        path="/v1/embeddings",
+        about="Texts as vectors.",
+        body=embeddings.Request,
+        result=dict[str, Any],
+        refuses=_CALL,
+    ),
+    Route(
+        id="listModels",
+        method="GET",
+        path="/v1/models",
+        about="The agents, and where they are shown the models, that can be asked.",
+        result=dict[str, Any],
+        refuses=_READ,
+    ),
+    Route(
+        id="getModel",
+        method="GET",
+        path="/v1/models/{model}",
+        about="One of them.",
+        result=dict[str, Any],
+        refuses=_READ,
+    ),
+    *describing(DOCUMENT, PAGE),
+)
 _RESPONSES: Final = "/v1/responses/"
 _MODELS: Final = "/v1/models/"
 
@@ -35,6 +140,21 @@ class ResponsesDoor:
         if not chat_only:
             self._posts |= {"/v1/responses": self._create, "/v1/responses/compact": self._compact}
         self._chat_only = chat_only
+
+    def routes(self) -> dict[str, Application]:
+        """By address; one that ends with a slash takes everything below it."""
+        ours = {address.partition("{")[0] for row in ADDRESSES for address in row.addresses}
+        described = endpoint(self.content, DOCUMENT)
+        return dict.fromkeys(ours, self) | {
+            f"{SOCKETS}/v1/responses": self,
+            DOCUMENT: described,
+            PAGE: described,
+        }
+
+    def content(self) -> dict[str, Any]:
+        """The OpenAPI document of what is on."""
+        off = "/v1/responses" if self._chat_only else "-"
+        return document(_ABOUT, [row for row in ADDRESSES if not row.path.startswith(off)])
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket":

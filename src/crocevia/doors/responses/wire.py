@@ -266,3 +266,17 @@ class Compacted(msgspec.Struct, frozen=True, kw_only=True):
     created_at: int
     output: list[CompactionItem]
     usage: Usage | None
+
+
+class Refused(msgspec.Struct, frozen=True, kw_only=True):
+    """details: of a missing scope, whose answer has neither code nor param."""
+
+    message: str
+    type: str
+    code: str | None = None
+    param: str | None = None
+    details: Extra | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    error: Refused

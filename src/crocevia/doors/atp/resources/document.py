@@ -29,8 +29,25 @@ def describing(table: Sequence[Operation]) -> tuple[Operation, ...]:
         return Stream(_once(page(content())), PAGE_HEADERS)
 
     rows = (
-        Operation("getDocument", "GET", "/openapi.json", openapi, "This description, as OpenAPI 3.1.", public=True),
-        Operation("readDocument", "GET", "/docs", page, "This description, as a page to read.", public=True),
+        Operation(
+            "getDocument",
+            "GET",
+            "/openapi.json",
+            openapi,
+            "This description, as OpenAPI 3.1.",
+            result=dict[str, Any],
+            bare=True,
+            public=True,
+        ),
+        Operation(
+            "readDocument",
+            "GET",
+            "/docs",
+            page,
+            "This description, as a page to read.",
+            produces="text/html",
+            public=True,
+        ),
     )
     return rows
 

@@ -23,9 +23,10 @@ OPERATIONS = (
         absent,
         "Not on this server.",
         public=True,
+        absent=True,
     ),
     *(
-        Operation(name, method, path, absent, "Not on this server.", rule=Rule.CONTRACT_3)
+        Operation(name, method, path, absent, "Not on this server.", rule=Rule.CONTRACT_3, absent=True)
         for name, method, path in (
             ("uploadWikiSource", "POST", f"{_WORKSPACE}/files/sources"),
             ("getWikiSource", "GET", f"{_WORKSPACE}/files/sources/{{file_id}}"),
