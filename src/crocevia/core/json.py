@@ -11,7 +11,8 @@ from typing import Any, TypeVar, overload
 import msgspec
 from msgspec import Raw
 
-from .errors import Code, GatewayError, say
+from .errors import Code, GatewayError, Message, say
+from .shapes import misfit
 
 T = TypeVar("T")
 
@@ -30,7 +31,8 @@ def decode(data: bytes | bytearray | memoryview, type: Any = Any) -> Any:
     try:
         return msgspec.json.decode(data, type=type)
     except msgspec.ValidationError as error:
-        raise GatewayError(Code.INVALID_REQUEST, _wrong_shape(error), param=_path(error)) from None
+        path, reason = misfit(error)
+        raise GatewayError(Code.INVALID_REQUEST, _shape(path, reason), param=path or None) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         raise GatewayError(Code.INVALID_REQUEST, say("json_malformed")) from None
 
@@ -43,18 +45,8 @@ def check_utf8(data: bytes | bytearray | memoryview) -> None:
         raise GatewayError(Code.INVALID_REQUEST, say("json_not_utf8")) from None
 
 
-def _wrong_shape(error: msgspec.ValidationError) -> Any:
-    # msgspec says «Expected `int`, got `str` - at `$.max_tokens`»: types and paths, never the rejected value,
-    # except for «Invalid enum value 'x'» and unknown tags, which quote the caller; those keep only the path.
-    reason, _, _ = str(error).partition(" - at ")
-    if "Invalid" in reason:
-        reason = reason.split("'")[0].strip()
-    return say("json_shape", reason=reason, path=_path(error) or "$")
-
-
-def _path(error: msgspec.ValidationError) -> str | None:
-    _, found, path = str(error).rpartition(" - at `")
-    return path.rstrip("`").removeprefix("$.").removeprefix("$") or None if found else None
+def _shape(path: str, reason: Message) -> Message:
+    return say("json_shape", path=path, reason=reason) if path else say("json_shape_whole", reason=reason)
 
 
 def _number(spelled: str) -> int | float:

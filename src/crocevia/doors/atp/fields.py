@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from typing import Any, Final, TypeVar
 
@@ -11,12 +10,12 @@ from msgspec import UNSET
 
 from crocevia.core import json
 from crocevia.core.declared import Problem, Refused, join
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.shapes import misfit
 
 S = TypeVar("S", bound=msgspec.Struct)
 
 MAX_DEPTH: Final = 64  # of objects and lists in each other
-_KEYS: Final = re.compile(r"\[\.\.\.\]")
 
 
 def read(data: bytes, kind: type[S]) -> S:
@@ -85,13 +84,10 @@ def _alone(kind: type[msgspec.Struct]) -> tuple[tuple[str, bool, type[msgspec.St
 
 
 def _problem(error: msgspec.ValidationError) -> Problem:
-    # msgspec says «Expected `int`, got `str` - at `$.name`»; where it would quote the value, the value is left out.
-    # What a struct itself refuses says «field: reason».
-    reason, _, path = str(error).partition(" - at `")
-    place = _KEYS.sub("", path.rstrip("`")).removeprefix("$.").removeprefix("$")
-    if "Invalid enum" in reason:
-        return Problem(place or "body", say("field_not_offered"))
-    field, found, rest = reason.partition(": ")
+    place, reason = misfit(error)
+    said = str(error).partition(" - at `")[0]
+    # What a struct of ours refuses by itself says «field: key of a sentence».
+    field, found, key = said.partition(": ")
     if found and field.isidentifier():
-        place, reason = join(place, field), rest
-    return Problem(place or "body", Message("field_reason", {"reason": reason}))
+        return Problem(join(place, field), say(key))
+    return Problem(place or "body", reason)

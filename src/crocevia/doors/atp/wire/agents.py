@@ -90,6 +90,6 @@ def _check(body: AgentCreateRequest | AgentUpdateRequest) -> None:
             continue
         names = [tool.get("name") for tool in tools]
         if not all(isinstance(name, str) and 0 < len(name) <= _TOOL_NAME for name in names):
-            raise ValueError(f"{field}: Expected objects with a name of 1 to {_TOOL_NAME} characters")
+            raise ValueError(f"{field}: tools_unnamed")
         if len(set(names)) < len(names):
-            raise ValueError(f"{field}: A tool is named twice")
+            raise ValueError(f"{field}: given_twice_inside")

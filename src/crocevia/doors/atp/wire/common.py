@@ -47,12 +47,11 @@ def changes(body: msgspec.Struct) -> dict[str, Any]:
 def require_one(body: msgspec.Struct) -> None:
     """Raises ValueError if an update has no field."""
     if not changes(body):
-        names = (name for name in body.__struct_fields__ if name != "user_id")
-        raise ValueError(f"At least one of {', '.join(names)} is needed")
+        raise ValueError("body: change_empty")
 
 
 def refuse_given(body: msgspec.Struct, *names: str) -> None:
     """Raises ValueError if a body has one of these fields: they are not the caller's to choose."""
     for name in names:
         if getattr(body, name) is not UNSET:
-            raise ValueError(f"{name}: Not the caller's to choose")
+            raise ValueError(f"{name}: field_not_yours")

@@ -21,7 +21,7 @@ class ChatMessageRequest(Request, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len(set(self.attachment_ids)) != len(self.attachment_ids):
-            raise ValueError("attachment_ids: Each attachment can be given once")
+            raise ValueError("attachment_ids: given_twice_inside")
 
 
 class ChatMessageAccepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,7 +46,7 @@ class ToolOutputRequest(Request, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.output or len(self.output.encode()) > MAX_OUTPUT:
-            raise ValueError(f"output: Must be text of 1 to {MAX_OUTPUT} bytes")
+            raise ValueError("output: output_size")
 
 
 class ToolClaimRequest(Request, frozen=True, kw_only=True):

@@ -53,14 +53,14 @@ class ImageGenerationRequest(Closed, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.prompt.strip():
-            raise ValueError("prompt: Must not be blank")
+            raise ValueError("prompt: field_blank")
         if self.input_image is not UNSET and self.input_images is not UNSET:
-            raise ValueError("input_images: Cannot be combined with input_image")
+            raise ValueError("input_images: input_image_and_images")
         for name in ("mask_image", "objects_image"):
             if getattr(self, name) is not UNSET and self.input_image is UNSET:
-                raise ValueError(f"{name}: Needs input_image")
+                raise ValueError(f"{name}: input_image_needed")
         if self.providers is not UNSET and len(set(self.providers)) < len(self.providers):
-            raise ValueError("providers: Must be distinct")
+            raise ValueError("providers: given_twice_inside")
 
 
 class ArtifactQuery(Request, frozen=True, kw_only=True):

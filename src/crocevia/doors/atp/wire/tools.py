@@ -64,4 +64,4 @@ def tool(value: control.UserTool) -> UserTool:
 
 def _check(parameters: dict[str, Any]) -> None:
     if parameters.get("type") != "object":
-        raise ValueError("parameters: Expected a JSON schema whose type is object")
+        raise ValueError("parameters: schema_not_object")

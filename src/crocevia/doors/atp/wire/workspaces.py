@@ -56,4 +56,4 @@ def workspace(value: control.Workspace) -> Workspace:
 
 def _check(metadata: Metadata | UnsetType) -> None:
     if isinstance(metadata, list) and metadata:
-        raise ValueError("metadata: Expected an object")
+        raise ValueError("metadata: field_not_object")
