@@ -8,8 +8,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from msgspec import Meta
 
 from crocevia.core import json
@@ -54,7 +52,7 @@ class Everything(msgspec.Struct, forbid_unknown_fields=True):
     pair: tuple[int, int] = (1, 2)
 
 
-CASES = {
+CASES: dict[str, tuple[Any, str, str]] = {
     "count": ({"count": "sk-secret"}, "count", "must be a whole number, not text"),
     "whole": ({"count": 1.5}, "count", "must be a whole number, not a number"),
     "price": ({"price": "sk-secret"}, "price", "must be a number, not text"),
@@ -82,7 +80,7 @@ CASES = {
     "full": ({"full": {"a": 1, "b": 2}}, "full", "must have at most 1 fields"),
     "shaped": ({"shaped": "sk-secret"}, "shaped", "is not spelled as it must be"),
     "pair": ({"pair": [1]}, "pair", "does not have the right number of entries"),
-    "huge": ({"count": 10**30}, "count", None),
+    "huge": (b'{"price": 1e400}', "price", "is too large a number"),
 }
 
 
@@ -95,9 +93,6 @@ def refusal(body: Any, kind: Any = Everything) -> GatewayError:
 @pytest.mark.parametrize("case", CASES)
 def test_a_wrong_shape_is_told_by_place_and_kind_in_both_languages(case: str) -> None:
     body, path, reason = CASES[case]
-    if reason is None:
-        assert json.decode(str(body).replace("'", '"').encode(), Everything).count == 10**30
-        return
     error = refusal(body)
     assert error.param == path
     english, italian = render(error.message, "en"), render(error.message, "it")
@@ -114,20 +109,14 @@ def test_a_body_that_is_no_object_is_told_so() -> None:
         assert render(error.message, "it").startswith("Il corpo deve essere un oggetto, non ")
 
 
-@given(
-    st.dictionaries(
-        st.sampled_from([*Everything.__struct_fields__, "other"]),
-        st.recursive(
-            st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
-            lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
-            max_leaves=5,
-        ),
-        max_size=3,
-    )
-)
-def test_nothing_the_decoder_says_reaches_a_reader(body: dict[str, Any]) -> None:
-    try:
-        json.decode(msgspec.json.encode(body), Everything)
-    except GatewayError as error:
-        text = render(error.message, "it")
-        assert not any(word in text for word in ("Expected", "Object ", "Invalid", "got `", "length"))
+VALUES: list[Any] = [None, True, 3, -1, 1.5, "", "x", "xxx", [], [1, "x"], [{}], {}, {"a": "x"}, {"type": "dog"}]
+
+
+@pytest.mark.parametrize("field", [*Everything.__struct_fields__, "other"])
+def test_nothing_the_decoder_says_reaches_a_reader(field: str) -> None:
+    for value in VALUES:
+        try:
+            json.decode(msgspec.json.encode({field: value}), Everything)
+        except GatewayError as error:
+            text = render(error.message, "it")
+            assert not any(word in text for word in ("Expected", "Object ", "Invalid", "got `", "length", "{")), text

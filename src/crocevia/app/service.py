@@ -161,7 +161,7 @@ async def _remember(database: Database, gateway: Gateway, log: Any) -> None:
     if interrupted:
         log.warning("calls of an earlier run were interrupted", count=interrupted)
     for row in await database.read(lambda tx: records.call_counts(tx, now - HOUR - 1)):
-        gateway.admission.remember(row.project, float(row.second), row.calls)
+        gateway.admission.remember(row.project, min(row.second + 1.0, now), row.calls)  # at the latest
 
 
 def _reporter(log: Any) -> Callable[[Exception | None], None]:

@@ -26,7 +26,7 @@ _BOUNDS: Final = {">=": "shape_least", "<=": "shape_most", ">": "shape_above", "
 _OTHERS: Final = (
     ("Invalid enum value", "field_not_offered"),
     ("Invalid value", "field_not_offered"),
-    ("Integer value out of range", "shape_huge"),
+    ("Number out of range", "shape_huge"),
     ("Expected `str` matching", "shape_pattern"),
     ("Invalid RFC3339", "shape_moment"),
     ("Expected `datetime` with", "shape_moment"),

@@ -53,6 +53,12 @@ REQUIREMENTS: tuple[R, ...] = (
         divergence=_SILENT + "i provider lo rifiutano, noi lo diciamo prima.",
     ),
     R("P-TOOL-3", "`tool_choice` non fa parte della v1 ed è ignorato.", "Cosa non c'è nella v1"),
+    R(
+        "P-TOOL-4",
+        "Il nome di un attrezzo è di 1-64 fra lettere senza accenti, cifre, `_` e `-`: come lo vuole ogni provider.",
+        "Formato `tools`",
+        divergence=_SILENT + "i provider lo rifiutano, noi lo diciamo prima.",
+    ),
     # Risposta
     R("P-STOP-1", "`stop_reason` è end_turn o tool_use.", "Risposta"),
     R(

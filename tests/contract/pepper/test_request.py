@@ -60,9 +60,20 @@ def test_messages_are_required_and_not_empty() -> None:
 @requirement("P-REQ-3")
 @pytest.mark.parametrize(
     ("asked", "given"),
-    [(None, 4096), (0, 256), (-5, 256), (255, 256), (256, 256), (1024, 1024), (32000, 32000), (10**30, 32000)],
+    [
+        (None, 4096),
+        (0, 256),
+        (-5, 256),
+        (255, 256),
+        (256, 256),
+        (1024, 1024),
+        (32000, 32000),
+        (10**30, 32000),
+        (100.0, 256),
+        (1e30, 32000),
+    ],
 )
-def test_max_tokens_has_a_default_and_is_clamped(asked: int | None, given: int) -> None:
+def test_max_tokens_has_a_default_and_is_clamped(asked: float | None, given: int) -> None:
     _, place = answered(HELLO | {"max_tokens": asked})
     assert place.engine.requests[0].max_tokens == given
 
@@ -72,6 +83,38 @@ def test_max_tokens_has_a_default_and_is_clamped(asked: int | None, given: int) 
 def test_a_model_that_reasons_gets_room(reasoning: str, given: int) -> None:
     _, place = answered(HELLO | {"max_tokens": 1024}, house(model={"reasoning": reasoning}))
     assert place.engine.requests[0].max_tokens == given
+
+
+@requirement("P-REQ-3")
+@pytest.mark.parametrize("asked", [100.5, 0.1, -1e-9, "100", True, []])
+def test_max_tokens_is_a_whole_number_however_it_is_spelled(asked: Any) -> None:
+    assert "'max_tokens' deve essere un numero" in refused(HELLO | {"max_tokens": asked})
+
+
+NAMES = {
+    "blank": "accendi luce",
+    "accent": "città",
+    "long": "a" * 65,
+    "dot": "casa.luce",
+    "emoji": "luce💡",
+    "line": "a\n",
+}
+
+
+@requirement("P-TOOL-4")
+@pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
+def test_a_tool_whose_name_providers_refuse_is_named_before_anything_is_paid(name: str) -> None:
+    assert refused(HELLO | {"tools": [{"name": "ok"}, {"name": name}]}).startswith("tools[1].name: ")
+    called = {"role": "assistant", "tool_calls": [CALL | {"name": name}]}
+    asked = [{"role": "user", "content": "x"}, called, tool_result()]
+    assert refused({"messages": asked}).startswith("messages[1].tool_calls[0].name: ")
+
+
+@requirement("P-TOOL-4")
+@pytest.mark.parametrize("name", ["a", "A-b_9", "a" * 64])
+def test_a_tool_whose_name_every_provider_takes_reaches_the_model(name: str) -> None:
+    _, place = answered(HELLO | {"tools": [{"name": name}]})
+    assert [tool.name for tool in place.engine.requests[0].tools] == [name]
 
 
 @requirement("P-REQ-4")

@@ -10,6 +10,7 @@ from msgspec import UNSET, Raw
 
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Message as Saying
 from crocevia.core.messages import (
     AssistantMessage,
     Message,
@@ -55,7 +56,7 @@ def draft(request: wire.Request, project: ProjectSpec, bytes_in: int) -> Draft:
     for index, message in enumerate(request.messages):
         history.add(index, message)
     history.close()
-    return _drafted(request, history, _tools(request.tools or []), bytes_in)
+    return _drafted(request, history, _tools(request.tools or []), clamp(request.max_tokens), bytes_in)
 
 
 def examine(request: wire.Request, project: ProjectSpec, bytes_in: int, problems: list[GatewayError]) -> Draft:
@@ -69,7 +70,8 @@ def examine(request: wire.Request, project: ProjectSpec, bytes_in: int, problems
     _attempt(problems, history.close)
     seen: set[str] = set()
     tools = [_attempt(problems, _tool, index, tool, seen) for index, tool in enumerate(request.tools or ())]
-    return _drafted(request, history, tuple(tool for tool in tools if tool is not None), bytes_in)
+    max_tokens = _attempt(problems, clamp, request.max_tokens) or wire.DEFAULT_MAX_TOKENS
+    return _drafted(request, history, tuple(tool for tool in tools if tool is not None), max_tokens, bytes_in)
 
 
 def _attempt(problems: list[GatewayError], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
@@ -80,7 +82,9 @@ def _attempt(problems: list[GatewayError], work: Callable[P, T], *args: P.args, 
         return None
 
 
-def _drafted(request: wire.Request, history: _History, tools: tuple[Tool, ...], bytes_in: int) -> Draft:
+def _drafted(
+    request: wire.Request, history: _History, tools: tuple[Tool, ...], max_tokens: int, bytes_in: int
+) -> Draft:
     session = request.session_id
     call = CallDraft(
         door="pepper",
@@ -88,7 +92,7 @@ def _drafted(request: wire.Request, history: _History, tools: tuple[Tool, ...], 
         messages=tuple(history.messages),
         system=request.system or None,
         tools=tools,
-        max_tokens=clamp(request.max_tokens),
+        max_tokens=max_tokens,
         stream=bool(request.stream),
         session=session[:_SESSION_LENGTH] if session else None,
         bytes_in=bytes_in,
@@ -110,11 +114,14 @@ def attachment(block: wire.Documento, param: str) -> Attachment:
     return Attachment(param=param, data=block.dati, url=block.url, media_type=block.tipo_file, name=block.nome)
 
 
-def clamp(wanted: int | None) -> int:
-    """The specification's bounds of `max_tokens`."""
+def clamp(wanted: int | float | None) -> int:
+    """The specification's bounds of `max_tokens`. Raises GatewayError(INVALID_REQUEST) between whole numbers."""
     if wanted is None:
         return wire.DEFAULT_MAX_TOKENS
-    return min(max(wanted, wire.MIN_MAX_TOKENS), wire.MAX_MAX_TOKENS)
+    if wanted != int(wanted):
+        reason = say("shape_kind", wanted=say("kind_int"))
+        raise _wrong("json_shape", "max_tokens", path="max_tokens", reason=reason)
+    return min(max(int(wanted), wire.MIN_MAX_TOKENS), wire.MAX_MAX_TOKENS)
 
 
 # messages
@@ -229,6 +236,7 @@ def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
     path = f"messages[{index}].tool_calls[{position}]"
     if not call.id or not call.name:
         raise _wrong("tool_call_unnamed", path, path=path)
+    _check_name(call.name, f"{path}.name")
     if memoryview(call.arguments)[0] != _BRACE:
         raise _wrong("arguments_not_object", f"{path}.arguments", path=f"{path}.arguments")
     _check_json(call.arguments, f"{path}.arguments")
@@ -236,6 +244,11 @@ def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
 
 
 # tools
+
+
+def _check_name(name: str, path: str) -> None:
+    if not wire.TOOL_NAME.fullmatch(name):
+        raise _wrong("tool_name_refused", path, path=path, name=name[:_ID_LENGTH])
 
 
 def _tools(offered: list[wire.OfferedTool]) -> tuple[Tool, ...]:
@@ -247,6 +260,7 @@ def _tool(index: int, tool: wire.OfferedTool, seen: set[str]) -> Tool:
     """`seen`: the names so far."""
     if not tool.name:
         raise _wrong("tool_unnamed", f"tools[{index}].name", index=index)
+    _check_name(tool.name, f"tools[{index}].name")
     if tool.name in seen:
         raise _wrong("tool_repeated", f"tools[{index}].name", index=index, name=tool.name[:_ID_LENGTH])
     seen.add(tool.name)
@@ -288,5 +302,5 @@ def _is_object(value: object) -> bool:
     return isinstance(value, dict)
 
 
-def _wrong(key: str, param: str, **args: str | int) -> GatewayError:
+def _wrong(key: str, param: str, **args: str | int | Saying) -> GatewayError:
     return GatewayError(Code.INVALID_REQUEST, say(key, **args), param=param)

@@ -23,7 +23,7 @@ class Richiesta(msgspec.Struct, frozen=True):
     contenuto: str | list[Testo | Documento]
     progetto: str | None = None
     conversazione: str | None = None
-    max_tokens: int | None = None
+    max_tokens: int | float | None = None
 
 
 class Citazione(msgspec.Struct, frozen=True, kw_only=True):
