@@ -1,4 +1,4 @@
-"""HTTP on one connection: uvicorn's protocol, minus its patience with readers that have stopped reading."""
+"""HTTP on one connection: uvicorn's protocol, minus its patience with peers that have stopped reading or sending."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, ClassVar, Final, cast
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 STALL_SECONDS = 120.0
+HEAD_SECONDS = 30.0
+SILENCE_SECONDS = 60.0
+_BETWEEN, _HEAD, _BODY = range(3)  # what of a message the peer is sending
 _SWITCHED = b"HTTP/1.1 101"
 _OFFER: Final = re.compile(rb"\r\nupgrade:[ \t]*(h2c|websocket)[ \t]*(?=\r|$)", re.IGNORECASE)
 
@@ -62,16 +65,24 @@ class Protocol(HttpToolsProtocol):
 
     The kernel alone would keep a stalled reader's socket, and what is queued for it, for as long as the peer
     acknowledges; and closing politely waits for that queue.
+
+    Closes it when the head of a request has not come within `head_seconds` of the connection or of its first byte,
+    and when a body that was announced pauses for `silence_seconds`: silent peers would hold their sockets for ever.
     """
 
     stall_seconds: ClassVar[float] = STALL_SECONDS
+    head_seconds: ClassVar[float] = HEAD_SECONDS
+    silence_seconds: ClassVar[float] = SILENCE_SECONDS
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._stalled: asyncio.TimerHandle | None = None
+        self._phase = _BETWEEN
+        self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
+        self._allow(self.head_seconds)
 
     def data_received(self, data: bytes) -> None:
         # Java's client offers HTTP/2 with every request. An offer may be ignored (RFC 9110, 7.8), but the parser
@@ -82,6 +93,33 @@ class Protocol(HttpToolsProtocol):
             head, gap, body = data.partition(b"\r\n\r\n")
             data = _OFFER.sub(b"", head) + gap + body
         super().data_received(data)
+        if self in self.connections:  # else it has become a WebSocket, and belongs to another protocol
+            self._expect()
+
+    def _expect(self) -> None:
+        """After something came: until when more has to come."""
+        if self._phase == _BODY:
+            self._forgive()
+            self._allow(self.silence_seconds)
+        elif self._phase == _HEAD:
+            self._allow(self.head_seconds)
+        elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the end of a body refused already
+            self._allow(self.timeout_keep_alive)
+        else:
+            self._forgive()
+
+    def on_message_begin(self) -> None:
+        self._phase = _HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._phase = _BODY
+        self._forgive()
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        self._phase = _BETWEEN
+        super().on_message_complete()
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -94,7 +132,24 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_stall()
+        self._forgive()
         super().connection_lost(exc)
+
+    def _allow(self, seconds: float) -> None:
+        if self._owed is None:
+            self._owed = self.loop.call_later(seconds, self._give_up)
+
+    def _forgive(self) -> None:
+        if self._owed is not None:
+            self._owed.cancel()
+            self._owed = None
+
+    def _give_up(self) -> None:
+        self._owed = None
+        if self.flow.read_paused:  # it is we who do not read
+            self._allow(self.silence_seconds)
+        else:
+            self.transport.close()
 
     def _forget_stall(self) -> None:
         if self._stalled is not None:
