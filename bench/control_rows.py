@@ -10,7 +10,7 @@ from crocevia.core.costs import usage_cost
 from crocevia.core.ids import new_id
 from crocevia.core.turn.plan import Totals
 from crocevia.core.turn.snapshot import Snapshot
-from crocevia.storage import completions, team_rows
+from crocevia.storage import completions, teams
 from crocevia.storage.completions import Completion
 from crocevia.storage.database import immediate
 
@@ -18,10 +18,10 @@ from crocevia.storage.database import immediate
 def teams_of(home: Path, ids: dict[str, str], count: int) -> None:
     """Teams of the user until there are `count`, led as the first one is."""
     with immediate(home / "crocevia.db") as tx:
-        have = team_rows.listed(tx, ids["user_id"], count)
+        have = teams.listed(tx, ids["user_id"], count)
         leader = next(team.orchestrator_id for team in have if team.id == ids["team_id"])
         for number in range(len(have), count):
-            team_rows.add(tx, ids["user_id"], f"team {number}", None, leader, (), time.time())
+            teams.add(tx, ids["user_id"], f"team {number}", None, leader, (), time.time())
 
 
 def completions_of(home: Path, ids: dict[str, str], chat_id: str, count: int) -> list[str]:

@@ -15,8 +15,8 @@ from .schema import chats
 from .statements import Row
 
 
-class Chat(msgspec.Struct, frozen=True, kw_only=True):
-    """A durable conversation with a team. title None: not named yet."""
+class Chat(msgspec.Struct, frozen=True):
+    """A durable conversation with a team. title None: not named yet. The fields stand as the table's columns do."""
 
     id: str
     workspace_id: str
@@ -89,4 +89,4 @@ def set_title(tx: Transaction, chat_id: str, title: str, now: float) -> bool:
 
 
 def _value(row: Row) -> Chat:
-    return Chat(**row._asdict())
+    return Chat(*row)

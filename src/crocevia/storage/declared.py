@@ -21,6 +21,8 @@ _TABLES: Final = {EngineSpec: engines, ModelSpec: models, ProjectSpec: projects,
 _KEYS: Final = {kind: next(iter(table.primary_key.columns)) for kind, table in _TABLES.items()}
 _ALL: Final = {kind: select(table).order_by(_KEYS[kind]) for kind, table in _TABLES.items()}
 
+_BORN: Final = {kind: select(_KEYS[kind], table.c.created_at) for kind, table in _TABLES.items()}
+
 
 def _upsert(table: Table) -> Executable:
     key = next(iter(table.primary_key.columns)).name
@@ -45,7 +47,7 @@ def load(tx: Transaction, kind: type[Spec]) -> dict[str, Spec]:
 
 def born(tx: Transaction, kind: type[Spec]) -> dict[str, float]:
     """When each value of a kind was first declared, by name."""
-    return {row[0]: row.created_at for row in tx.all(_ALL[kind])}
+    return {row[0]: row[1] for row in tx.all(_BORN[kind])}
 
 
 def save(tx: Transaction, spec: EngineSpec | ModelSpec | ProjectSpec | RecipeSpec, now: float) -> None:

@@ -40,6 +40,7 @@ class Team(msgspec.Struct, frozen=True, kw_only=True):
 
 _OWNED: Final = teams.c.user_id == bindparam("owner")
 _LIST: Final = select(teams).where(_OWNED).order_by(teams.c.id).limit(bindparam("most"))
+_BORN: Final = select(teams.c.id, teams.c.created_at).where(_OWNED).order_by(teams.c.id).limit(bindparam("most"))
 _FIND: Final = select(teams).where(teams.c.id == bindparam("which"), _OWNED)
 _COUNT: Final = select(func.count()).select_from(teams).where(_OWNED)
 _LED: Final = select(teams.c.name).where(teams.c.orchestrator_id == bindparam("agent")).order_by(teams.c.name).limit(5)
@@ -134,6 +135,11 @@ def listed(tx: Transaction, user_id: str, most: int) -> list[Team]:
     for row in tx.all(_MEMBERS_OF_ALL, owner=user_id):
         members.setdefault(row.team_id, []).append(row)
     return [_value(row, members.get(row.id, ())) for row in tx.all(_LIST, owner=user_id, most=most)]
+
+
+def born(tx: Transaction, user_id: str, most: int) -> list[tuple[str, float]]:
+    """Ids of the user's teams with the moment of their making, oldest first."""
+    return [(row.id, row.created_at) for row in tx.all(_BORN, owner=user_id, most=most)]
 
 
 def save(tx: Transaction, team: Team) -> None:

@@ -135,11 +135,15 @@ class ApiKeys:
         now = self._clock()
         if not await self._database.write(lambda tx: rows.revoke(tx, user_id, key_id, now)):
             raise GatewayError(Code.NOT_FOUND, say("object_missing", kind="API key"))
-        self.look_again()
+        self._forget({token for token, known in self._known.items() if known.key_id == key_id})
 
     def look_again(self) -> None:
         """A key may have been revoked: remember none, and let every open stream look at its own."""
-        self._known.clear()
+        self._forget(set(self._known))
+
+    def _forget(self, tokens: set[str]) -> None:
+        for token in tokens:
+            del self._known[token]
         self._generation += 1
         for look in self._looks:
             look.set()

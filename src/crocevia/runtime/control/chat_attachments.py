@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import codecs
+import io
 import unicodedata
 from pathlib import Path
 from typing import IO, Final
@@ -47,7 +48,8 @@ async def upload(
     """
     blobs = Blobs(control.home.files)
     try:
-        name, mime_type = await asyncio.to_thread(_checked, name, received)
+        small = received.size == len(received.head)  # nothing to read from the disk
+        name, mime_type = _checked(name, received) if small else await asyncio.to_thread(_checked, name, received)
         now = control.clock()
         made = Attachment(
             id=new_id("att"),
@@ -220,12 +222,13 @@ def _is(mime_type: str, received: Received) -> bool:
         return head[:3] == b"ID3" or (head[:1] == b"\xff" and head[1:2] != b"" and head[1] & 0xE6 == 0xE2)
     if mime_type == "video/mp4":
         return head[4:8] == b"ftyp"
-    return received.size > 0 and _is_text(received.aside)
+    return received.size > 0 and _is_text(received)
 
 
-def _is_text(path: Path) -> bool:
+def _is_text(received: Received) -> bool:
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with path.open("rb") as file:
+    small = received.size == len(received.head)
+    with io.BytesIO(received.head) if small else received.aside.open("rb") as file:
         try:
             while block := file.read(1 << 20):
                 if "\0" in decoder.decode(block):

@@ -10,21 +10,23 @@ from crocevia.core.catalogue import ModelSpec
 from crocevia.runtime.catalogue import Catalogue, paints
 from crocevia.storage import declared, teams
 from crocevia.storage.database import Transaction
-from crocevia.storage.teams import Team
 
 from .checks import moment_of
 from .context import MOST, Control
 
-__all__ = ["Choice", "ModelSpec", "Team", "choice", "default_model", "is_offered", "sunset"]
+__all__ = ["Choice", "ModelSpec", "choice", "default_model", "is_offered", "sunset"]
 
 _DEFAULT_PROJECT: Final = "default"
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
-    """models: with the moment of their declaration (Unix seconds), by name. default None: there is no model at all."""
+    """models: with the moment of their declaration, by name. teams: ids, likewise. Moments are Unix seconds.
+
+    default None: there is no model at all.
+    """
 
     models: list[tuple[ModelSpec, float]]
-    teams: list[Team]
+    teams: list[tuple[str, float]]
     default: str | None
 
 
@@ -32,8 +34,8 @@ async def choice(control: Control, user_id: str) -> Choice:
     """What the user can choose from now."""
     now = control.clock()
 
-    def work(tx: Transaction) -> tuple[dict[str, float], list[Team]]:
-        return declared.born(tx, ModelSpec), teams.listed(tx, user_id, MOST)
+    def work(tx: Transaction) -> tuple[dict[str, float], list[tuple[str, float]]]:
+        return declared.born(tx, ModelSpec), teams.born(tx, user_id, MOST)
 
     born, found = await control.database.read(work)
     catalogue = control.catalogue.current

@@ -47,7 +47,6 @@ class Blobs:
         aside = self._root / "incoming" / secrets.token_hex(12)
         writer = _Writer(aside)
         try:
-            await asyncio.to_thread(writer.open)
             block = bytearray()
             async for piece in pieces:
                 block += piece
@@ -76,7 +75,6 @@ class Blobs:
         """Bytes that are in memory, in their place. Blocking. Raises GatewayError(UNAVAILABLE)."""
         writer = _Writer(self._root / "incoming" / secrets.token_hex(12))
         try:
-            writer.open()
             writer.finish(data)
         except OSError:
             writer.drop()
@@ -122,6 +120,8 @@ class _Writer:
         self._file = self.aside.open("xb")
 
     def write(self, data: bytes | bytearray) -> None:
+        if self._file is None:
+            self.open()
         assert self._file is not None
         self.size += len(data)
         self.hash.update(data)

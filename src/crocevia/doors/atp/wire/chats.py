@@ -24,7 +24,7 @@ class ChatQuery(Request, frozen=True, kw_only=True):
     per_page: Annotated[int, Meta(ge=1, le=control.PAGE)] = control.PAGE
 
 
-class Chat(msgspec.Struct, frozen=True, kw_only=True):
+class Chat(msgspec.Struct, frozen=True):
     id: str
     workspace_id: str
     user_id: str
@@ -47,12 +47,6 @@ class ChatCollection(msgspec.Struct, frozen=True, kw_only=True):
 
 def chat(value: control.Chat) -> Chat:
     """As the wire shows it."""
-    return Chat(
-        id=value.id,
-        workspace_id=value.workspace_id,
-        user_id=value.user_id,
-        team_id=value.team_id,
-        title=value.title,
-        created_at=moment(value.created_at),
-        updated_at=moment(value.updated_at),
-    )
+    created = moment(value.created_at)
+    updated = created if value.updated_at == value.created_at else moment(value.updated_at)
+    return Chat(value.id, value.workspace_id, value.user_id, value.team_id, value.title, created, updated)

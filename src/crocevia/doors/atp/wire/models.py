@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from decimal import Decimal
+from functools import lru_cache
 from typing import Literal
 
 import msgspec
@@ -61,7 +62,7 @@ def model_list(choice: control.Choice) -> ModelList:
     return ModelList(
         data=[
             *(_model(spec, created) for spec, created in choice.models),
-            *(TeamModelEntry(id=team.id, team_id=team.id, created=int(team.created_at)) for team in choice.teams),
+            *(TeamModelEntry(id=team, team_id=team, created=int(born)) for team, born in choice.teams),
         ],
         defaults=ModelDefaults(orchestrator=default, subagent=default),
     )
@@ -81,6 +82,7 @@ def _model(spec: control.ModelSpec, created: float) -> LlmModelEntry:
     )
 
 
+@lru_cache(maxsize=1024)
 def _pricing(prices: Prices) -> dict[str, str]:
     named = {
         "prompt": prices.input,
