@@ -15,7 +15,7 @@ import pytest
 from tests.docs.blocks import PAGES, ROOT, Block, blocks
 from tests.live import LiveServer, clean_env, crocevia, live_server
 
-SERVER_TABLES = {"server", "gateway", "turns", "search", "mcp"}
+SERVER_TABLES = {"server", "gateway", "turns", "limits", "search", "mcp"}
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,6 @@ from crocevia.config import Turns as Bounds
 from crocevia.core.turn import Limits
 from crocevia.log import Hub, SqliteLog
 from crocevia.runtime.control.context import Control
-from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.turns import Turns, TurnSettings
 from crocevia.runtime.turns.tools import Toolbox, standard_tools
@@ -25,7 +24,7 @@ async def open_turns(
 ) -> AsyncIterator[Turns]:
     """Open turns are gone on with before this yields; leaving stops them where they are."""
     hub = Hub()
-    files = WorkspaceFiles(control.home.files)
+    files = control.files
     turns = Turns(
         control,
         gateway,

@@ -6,6 +6,7 @@ from typing import Final
 
 from crocevia.core.declared import Problem
 from crocevia.core.errors import say
+from crocevia.core.limits import Limits
 
 from .settings import Auth, Calls, Search, Settings
 
@@ -15,7 +16,8 @@ _WEAK: Final = frozenset({"undefined", "null", "none", "changeme", "password", "
 def check(settings: Settings, problems: list[Problem]) -> None:
     if not 0 <= settings.server.port <= 65535:
         problems.append(Problem("server.port", say("number_between", least=0, most=65535)))
-    for path in ("server.max_body_bytes", *(f"calls.{name}" for name in Calls.__struct_fields__)):
+    named = {"calls": Calls, "limits": Limits}
+    for path in ("server.max_body_bytes", *(f"{at}.{name}" for at in named for name in named[at].__struct_fields__)):
         table, _, name = path.partition(".")
         if not 0 < getattr(getattr(settings, table), name) < 1e12:
             problems.append(Problem(path, say("number_positive")))

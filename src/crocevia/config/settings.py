@@ -8,6 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
+from crocevia.core.limits import Limits
 from crocevia.core.mcp import McpServer
 
 Origin: TypeAlias = Literal["default", "file", "env", "flag"]
@@ -175,6 +176,7 @@ class Settings(_Settings, frozen=True, kw_only=True):
     log: Log = Log()
     calls: Calls = Calls()
     turns: Turns = Turns()
+    limits: Limits = Limits()
     mcp: dict[str, McpServer] = {}
     search: Search = Search()
     gateway: Gateway = Gateway()

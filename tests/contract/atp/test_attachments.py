@@ -9,8 +9,10 @@ from typing import Any
 import msgspec
 import pytest
 
+from crocevia.core.limits import Limits
 from crocevia.doors.atp import AtpDoor
 from crocevia.runtime.control import chat_attachments
+from crocevia.runtime.files.workspace import WorkspaceFiles
 from tests.contract.atp.forms import BOUNDARY, form, headers
 from tests.contract.requirements import requirement
 from tests.doors.atp.house import THREE, House, Reply, live
@@ -48,6 +50,15 @@ async def chat(place: House) -> str:
 
 async def send(place: House, path: str, raw: list[bytes], key: str | None = "k1", **more: str) -> Reply:
     return await place.call("POST", path, headers=headers(key, **more), raw=raw)
+
+
+def limit(place: House, **limits: int) -> None:
+    """The door with these limits instead of the usual ones."""
+    new = Limits(**limits)
+    place.control = msgspec.structs.replace(
+        place.control, limits=new, files=WorkspaceFiles(place.control.home.files, new)
+    )
+    place.door = AtpDoor(place.control)
 
 
 def on_disk(place: House) -> list[Path]:
@@ -140,9 +151,9 @@ def test_what_is_no_such_file_or_form_is_refused_and_leaves_nothing() -> None:
 
 
 @requirement("A-ATT-3")
-def test_what_is_too_large_is_413_however_it_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_too_large_is_413_however_it_comes() -> None:
     async def work(place: House) -> None:
-        monkeypatch.setattr(chat_attachments, "MAX_BYTES", 200_000)
+        limit(place, attachment_bytes=200_000)
         path = await chat(place)
         assert (await send(place, path, [form(b"x" * 200_000)])).status == 202
         large = form(b"x" * 200_001)
@@ -152,6 +163,49 @@ def test_what_is_too_large_is_413_however_it_comes(monkeypatch: pytest.MonkeyPat
         endless = [form(b"", end="")] + [b"x" * 60_000] * 100
         assert (await send(place, path, endless, "k2")).status in (413, 422)
         assert len(on_disk(place)) == 1
+
+    live(work)
+
+
+@requirement("A-ATT-3")
+def test_a_chat_and_a_user_have_room_for_so_much_and_not_for_a_byte_more() -> None:
+    async def work(place: House) -> None:
+        limit(place, chat_attachments=2, user_attachment_bytes=11)
+        path, other = await chat(place), await chat(place)
+        first = (await send(place, path, [form(b"12345")])).data["attachment_id"]
+        assert (await send(place, path, [form(b"1")], "k2")).status == 202
+        full = await send(place, path, [form(b"1")], "k3")
+        assert (full.status, set(full.details), "2" in full.details["file"][0]) == (422, {"file"}, True)
+        over = await send(place, other, [form(b"123456")])
+        assert (over.status, set(over.details), "11 bytes" in over.details["file"][0]) == (422, {"file"}, True)
+        assert (await send(place, other, [form(b"12345")])).status == 202
+        assert len(on_disk(place)) == 3
+        assert (await place.call("DELETE", f"{path}/{first}", headers=THREE)).status == 202
+        assert (await send(place, path, [form(b"1")], "k3")).status == 202
+
+    live(work)
+
+
+@requirement("A-FILE-2")
+def test_a_workspace_has_room_for_so_much_and_not_for_a_byte_more() -> None:
+    async def work(place: House) -> None:
+        limit(place, workspace_entries=3, workspace_bytes=10)
+        files = f"/workspaces/{place.made.workspace_id}/files"
+
+        async def put(method: str, path: str, content: str) -> Reply:
+            return await place.call(method, files, {"path": path, "content": content})
+
+        assert (await put("POST", "/a/b.md", "12345")).status == 201
+        over = await put("POST", "/c.md", "123456")
+        assert (over.status, set(over.details), "10 bytes" in over.details["content"][0]) == (422, {"content"}, True)
+        assert (await put("POST", "/c.md", "12345")).status == 201
+        full = await put("POST", "/d.md", "1")
+        assert (full.status, set(full.details), "3 files" in full.details["path"][0]) == (422, {"path"}, True)
+        assert (await put("PUT", "/c.md", "123456")).status == 422
+        assert (await put("PUT", "/c.md", "1")).status == 200
+        assert (await put("PUT", "/c.md", "12345")).status == 200
+        assert (await place.call("DELETE", f"{files}?path=/a&recursive=true")).status == 204
+        assert (await put("POST", "/d.md", "12345")).status == 201
 
     live(work)
 

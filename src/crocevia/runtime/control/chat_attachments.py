@@ -11,6 +11,7 @@ from typing import IO, Final
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
+from crocevia.core.limits import Limits, spoken
 from crocevia.runtime.files.blobs import Blobs, Received
 from crocevia.storage import attachments as rows
 from crocevia.storage.attachments import Attachment
@@ -19,11 +20,8 @@ from crocevia.storage.database import Transaction
 from . import chats
 from .context import Control, invalid, missing
 
-__all__ = ["MAX_BYTES", "Attachment", "Received", "attach", "delete", "get", "listed", "open_file", "read", "upload"]
+__all__ = ["Attachment", "Received", "attach", "delete", "get", "listed", "open_file", "read", "upload"]
 
-MAX_BYTES: Final = 32 * 1024 * 1024
-MOST: Final = 500  # in one chat
-QUOTA: Final = 2 * 1024**3  # bytes of one user
 DAY: Final = 86_400.0
 LOOSE_SECONDS: Final = DAY  # how long a file waits for its message
 TOLD_SECONDS: Final = 30 * DAY  # how long a deleted one is still told of
@@ -70,7 +68,7 @@ async def upload(
             return known
         await asyncio.to_thread(blobs.keep, "attachments", made.id, received)
         try:
-            found = await control.database.write(lambda tx: _added(tx, made))
+            found = await control.database.write(lambda tx: _added(tx, made, control.limits))
         except BaseException:
             blobs.remove("attachments", made.id)
             raise
@@ -92,7 +90,7 @@ async def listed(control: Control, user_id: str, workspace_id: str, chat_id: str
     def work(tx: Transaction) -> list[Attachment]:
         chats.owned(tx, user_id, workspace_id, chat_id)
         now = control.clock()
-        return [found for found in rows.live(tx, chat_id, MOST) if found.expires_at > now]
+        return [found for found in rows.live(tx, chat_id, control.limits.chat_attachments) if found.expires_at > now]
 
     return await control.database.read(work)
 
@@ -180,15 +178,15 @@ def _known(tx: Transaction, made: Attachment) -> Attachment | None:
     return known
 
 
-def _added(tx: Transaction, made: Attachment) -> Attachment:
+def _added(tx: Transaction, made: Attachment, limits: Limits) -> Attachment:
     chats.owned(tx, made.user_id, made.workspace_id, made.chat_id)
     known = _known(tx, made)
     if known is not None:
         return known
-    if rows.count(tx, made.chat_id) >= MOST:
-        raise invalid("file", "limit_reached", limit=MOST)
-    if rows.held(tx, made.user_id) + made.size > QUOTA:
-        raise invalid("file", "attachments_quota")
+    if rows.count(tx, made.chat_id) >= limits.chat_attachments:
+        raise invalid("file", "limit_reached", limit=limits.chat_attachments)
+    if rows.held(tx, made.user_id) + made.size > limits.user_attachment_bytes:
+        raise invalid("file", "attachments_quota", limit=spoken(limits.user_attachment_bytes))
     rows.add(tx, made)
     return made
 

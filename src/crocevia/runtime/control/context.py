@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.limits import Limits
 from crocevia.documents.workers import Workers
 from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
@@ -26,7 +28,9 @@ MOST: int = 1000
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """One per server. images: who paints what is ordered; None: nobody does here. clock: Unix seconds."""
+    """One per server. files: of all workspaces. images: who paints what is ordered; None: nobody does here.
+    clock: Unix seconds.
+    """
 
     database: Database
     home: Home
@@ -34,13 +38,20 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     keys: ApiKeys
     signer: Signer
     throttle: Throttle
+    files: WorkspaceFiles
+    limits: Limits = Limits()
     images: ImageWork | None = None
     workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
 
 
 def open_control(
-    database: Database, home: Home, catalogue: CatalogueHolder, *, images: ImageWork | None = None
+    database: Database,
+    home: Home,
+    catalogue: CatalogueHolder,
+    *,
+    images: ImageWork | None = None,
+    limits: Limits = Limits(),  # noqa: B008  # frozen
 ) -> Control:
     """The control plane of a home. A change that another process makes is looked at with the next catalogue."""
     signer = Signer(home)
@@ -53,6 +64,8 @@ def open_control(
         keys=keys,
         signer=signer,
         throttle=Throttle(),
+        files=WorkspaceFiles(home.files, limits),
+        limits=limits,
         images=images,
     )
 

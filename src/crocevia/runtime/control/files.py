@@ -84,6 +84,6 @@ async def _in(
 ) -> T:
     await workspaces.get(control, user_id, workspace_id)
     try:
-        return await asyncio.to_thread(work, WorkspaceFiles(control.home.files), *args, **options)
+        return await asyncio.to_thread(work, control.files, *args, **options)
     except OSError:
         raise GatewayError(Code.UNAVAILABLE, say("files_unavailable")) from None

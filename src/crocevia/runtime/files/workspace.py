@@ -12,7 +12,7 @@ import secrets
 import shutil
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final
 
@@ -20,8 +20,10 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id
+from crocevia.core.limits import Limits
 
 from .paths import MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
+from .room import Held, Room, measure
 
 __all__ = ["MAX_BYTES", "MAX_ENTRIES", "MAX_LINES", "MAX_MEMORY", "MAX_PATH", "MEMORY", "Entry", "WorkspaceFiles"]
 
@@ -45,8 +47,9 @@ class WorkspaceFiles:
     """root: `files/` of the home. What raises GatewayError(INVALID_REQUEST) for a path that cannot be raises
     UNAVAILABLE where the disk fails."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, limits: Limits | None = None) -> None:
         self._root = root
+        self._room = Room(root, limits or Limits())
 
     def read(self, workspace_id: str, path: str) -> str:
         """The text of a file. Raises GatewayError: INVALID_REQUEST (path, not text), NOT_FOUND, CONFLICT, TOO_LARGE."""
@@ -128,14 +131,17 @@ class WorkspaceFiles:
         names = self._checked(path, text)
         if not names or (len(names) == 1 and names[0] in STANDING):
             raise _conflict("file_in_the_way")
-        with self._written(text) as aside, self._folder(workspace_id, names[:-1], make=True) as folder:
-            try:
-                os.link(aside, names[-1], dst_dir_fd=folder, follow_symlinks=False)
-                os.fsync(folder)
-            except FileExistsError:
-                raise _conflict("file_in_the_way") from None
-            except OSError:
-                raise _unavailable() from None
+        with self._written(text) as aside, self._changing(workspace_id) as change:
+            new = len(names) - self._depth(workspace_id, names[:-1])
+            self._room.grow(workspace_id, change, new, aside.stat().st_size)
+            with self._folder(workspace_id, names[:-1], make=True) as folder:
+                try:
+                    os.link(aside, names[-1], dst_dir_fd=folder, follow_symlinks=False)
+                    os.fsync(folder)
+                except FileExistsError:
+                    raise _conflict("file_in_the_way") from None
+                except OSError:
+                    raise _unavailable() from None
         return self.stat(workspace_id, path)
 
     def replace(self, workspace_id: str, path: str, text: str) -> Entry:
@@ -143,12 +149,15 @@ class WorkspaceFiles:
         names = self._checked(path, text)
         if self.stat(workspace_id, path).folder:
             raise _conflict("file_is_folder")
-        with self._written(text) as aside, self._folder(workspace_id, names[:-1]) as folder:
-            try:
-                os.replace(aside, names[-1], dst_dir_fd=folder)
-                os.fsync(folder)
-            except OSError:
-                raise _conflict("file_in_the_way") from None
+        with self._written(text) as aside, self._changing(workspace_id) as change:
+            more = aside.stat().st_size - self.stat(workspace_id, path).size
+            self._room.grow(workspace_id, change, 0, more)
+            with self._folder(workspace_id, names[:-1]) as folder:
+                try:
+                    os.replace(aside, names[-1], dst_dir_fd=folder)
+                    os.fsync(folder)
+                except OSError:
+                    raise _conflict("file_in_the_way") from None
         return self.stat(workspace_id, path)
 
     def delete(self, workspace_id: str, path: str, *, recursive: bool = False) -> None:
@@ -159,17 +168,19 @@ class WorkspaceFiles:
         names = split(path)
         if not names or (len(names) == 1 and names[0] in STANDING):
             raise _conflict("folder_protected")
-        entry = self.stat(workspace_id, path)
-        with self._folder(workspace_id, names[:-1]) as folder:
+        with self._changing(workspace_id) as change, self._folder(workspace_id, names[:-1]) as folder:
+            entry = self.stat(workspace_id, path)
             try:
                 if entry.folder and not recursive:
                     os.rmdir(names[-1], dir_fd=folder)
+                    gone = Held()
                 else:
-                    self._discard(names[-1], folder)
+                    gone = self._discard(names[-1], folder)
             except FileNotFoundError:
                 raise _missing() from None
             except OSError:
                 raise _conflict("folder_not_empty") from None
+            change.entries, change.bytes = -1 - gone.entries, -entry.size - gone.bytes
 
     def search(self, workspace_id: str, below: str, words: str, most: int = 20) -> list[tuple[str, str]]:
         """(path, line) of lines that hold `words`, whatever the case, in text files below a folder."""
@@ -220,14 +231,35 @@ class WorkspaceFiles:
         finally:
             aside.unlink(missing_ok=True)
 
-    def _discard(self, name: str, folder: int) -> None:
+    def _discard(self, name: str, folder: int) -> Held:
+        """What was below it."""
         # Out of sight at once and whole; then piece by piece.
         aside = self._aside()
         os.rename(name, aside, src_dir_fd=folder)
-        if aside.is_dir() and not aside.is_symlink():
-            shutil.rmtree(aside, ignore_errors=True)
-        else:
+        if not aside.is_dir() or aside.is_symlink():
             aside.unlink()
+            return Held()
+        gone = measure(aside)
+        shutil.rmtree(aside, ignore_errors=True)
+        return gone
+
+    def _home(self, workspace_id: str) -> Path:
+        if not is_id(workspace_id, "wsp"):  # it becomes a name on the disk
+            raise _missing()
+        return self._root / workspace_id
+
+    def _changing(self, workspace_id: str) -> AbstractContextManager[Held]:
+        self._home(workspace_id)
+        return self._room.change(workspace_id)
+
+    def _depth(self, workspace_id: str, names: tuple[str, ...]) -> int:
+        """How many of these folders are there already."""
+        here = self._home(workspace_id)
+        for depth, name in enumerate(names):
+            here /= name
+            if not here.is_dir():
+                return depth
+        return len(names)
 
     def _aside(self) -> Path:
         incoming = self._root / _INCOMING
@@ -240,9 +272,7 @@ class WorkspaceFiles:
     @contextmanager
     def _folder(self, workspace_id: str, names: tuple[str, ...], *, make: bool = False) -> Iterator[int]:
         """A descriptor of a folder. Raises GatewayError: NOT_FOUND, or CONFLICT where `make` meets a file."""
-        if not is_id(workspace_id, "wsp"):  # it becomes a name on the disk
-            raise _missing()
-        home = self._root / workspace_id
+        home = self._home(workspace_id)
         descriptor = -1
         try:
             if make:

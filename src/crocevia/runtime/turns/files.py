@@ -19,7 +19,7 @@ from crocevia.runtime.intake import Attachment, Wants
 
 # No engine hears or watches anything; what these have as text or pages, every engine can read.
 _READABLE: Final = frozenset({"text/markdown", "text/plain", "text/csv", "application/pdf"})
-_LIMITS: Final = msgspec.structs.replace(RESPONSES, max_count=1, max_urls=0, document_bytes=chat_attachments.MAX_BYTES)
+_LIMITS: Final = msgspec.structs.replace(RESPONSES, max_count=1, max_urls=0)
 
 
 async def fill(
@@ -60,6 +60,7 @@ async def _parts(control: Control, gateway: Gateway, user_id: str, model: str, w
         media_type=attachment.mime_type,
         name=attachment.name,
     )
-    wants = Wants(tenant=f"user:{user_id}", documents=True, images=True, limits=_LIMITS)
+    limits = msgspec.structs.replace(_LIMITS, document_bytes=control.limits.attachment_bytes)
+    wants = Wants(tenant=f"user:{user_id}", documents=True, images=True, limits=limits)
     (taken,) = await gateway.read_files(model, (given,), wants)
     return taken.parts

@@ -36,7 +36,7 @@ def _key(request: Request) -> str:
 async def upload(request: Request) -> Answer:
     key = _key(request)
     await attachments.owned(request.control, *_chat(request))
-    form = FileForm(request, attachments.MAX_BYTES)
+    form = FileForm(request, request.control.limits.attachment_bytes)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
             received = await uploads.receive(request.control, form.pieces())
@@ -83,7 +83,7 @@ OPERATIONS = (
         "POST",
         _CHAT,
         upload,
-        "Keep a file (.md, .txt, .csv, .pdf, .mp3, .mp4) of at most 32 MB for a message of this chat, for a day.",
+        "Keep a .md, .txt, .csv, .pdf, .mp3 or .mp4 file (by default at most 32 MB) for a message, for a day.",
         result=wire.ChatAttachment,
         status=202,
         rule=Rule.CONTRACT_3,
@@ -96,7 +96,7 @@ OPERATIONS = (
         "GET",
         _CHAT,
         listed,
-        "The files of a chat, at most 500, oldest first.",
+        "The files of a chat, by default at most 500, oldest first.",
         result=wire.ChatAttachments,
         rule=Rule.CONTRACT_3,
     ),
