@@ -229,13 +229,13 @@ def _insert(tx: Transaction, records: list[Record]) -> None:
 def _follow_turn(tx: Transaction, place: _Place, item: Append) -> None:
     """The chat's open turn is a row that agrees with the journal, because it is written with it."""
     for entry in item.entries:
+        if item.read_upto is not None and unread(tx, place.log, entry, item.read_upto):
+            raise Unread(entry.turn)
         if isinstance(entry, TurnOpened):
             if place.turn is not None:
                 raise TurnOpen(place.turn)
             place.turn = entry.turn
             tx.connection.execute("UPDATE chat_logs SET turn = ? WHERE id = ?", (entry.turn, place.log))
         elif isinstance(entry, TERMINAL):
-            if item.read_upto is not None and unread(tx, place.log, entry.turn, item.read_upto):
-                raise Unread(entry.turn)
             place.turn = None
             tx.connection.execute("UPDATE chat_logs SET turn = NULL WHERE id = ?", (place.log,))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import sha256
+from typing import Any
 
+from crocevia.core.turn.entries import TERMINAL, ApprovalExpired, Entry, ToolResult
 from crocevia.storage.database import Transaction
 
 from .pending import why_closed
@@ -69,10 +72,28 @@ def read_commands(tx: Transaction, chat: str, after: int) -> list[Command]:
     return [Command(*row) for row in tx.connection.execute(_READ, (chat, after))]
 
 
-def unread(tx: Transaction, log: int, turn: str, after: int) -> bool:
-    """Whether a cancel or a steer of this turn came after command `after`."""
+def unread(tx: Transaction, log: int, entry: Entry, after: int) -> bool:
+    """Whether `entry` ends something over a command that came after `after`: a turn over a cancel or a steer of it, a
+    wait over what was waited for.
+    """
+    about = _ENDS.get(type(entry))
+    if about is None:
+        return False
+    kinds, key = about(entry)
     row = tx.connection.execute(
-        "SELECT 1 FROM commands WHERE log = ? AND turn = ? AND id > ? AND kind IN ('cancel', 'steer') LIMIT 1",
-        (log, turn, after),
+        "SELECT 1 FROM commands WHERE log = ?1 AND turn = ?2 AND id > ?3 AND kind IN (?4, ?5)"
+        " AND (?6 IS NULL OR key = ?6) LIMIT 1",
+        (log, entry.turn, after, kinds[0], kinds[-1], key),
     ).fetchone()
     return row is not None
+
+
+def _turn_ends(entry: Entry) -> tuple[tuple[CommandKind, ...], str | None]:
+    return ("cancel", "steer"), None
+
+
+_ENDS: dict[type, Callable[[Any], tuple[tuple[CommandKind, ...], str | None]]] = {
+    **dict.fromkeys(TERMINAL, _turn_ends),
+    ToolResult: lambda entry: (("tool_output",), entry.call_id if entry.timed_out else ""),
+    ApprovalExpired: lambda entry: (("approval",), entry.approval_id),
+}

@@ -113,8 +113,9 @@ class Log(Protocol):
     ) -> Appended:
         """Write `entries` and run `effects` in one transaction; durable and visible to readers on return.
 
-        read_upto: the id of the newest command the owner has read; a terminal is refused while a newer cancel or
-        steer waits. Appends of one chat are written in the order of the calls. Raises Fenced, TurnOpen, Unread.
+        read_upto: the id of the newest command the owner has taken in; while a newer one waits, nothing that would
+        leave it undone is written: no terminal over a cancel or a steer, no expiry over an answer. Appends of one chat
+        are written in the order of the calls. Raises Fenced, TurnOpen, Unread.
         """
         ...
 

@@ -202,7 +202,7 @@ _ACCEPTS: dict[type, Callable[[Turn, Any], bool]] = {
     e.ChatTitleUpdated: lambda turn, fact: fact.title != turn.title,
     e.ContextAnswered: lambda turn, fact: turn.instances[fact.instance].compacting,
     e.TurnSteered: lambda turn, fact: not turn.closing and fact.steer_id not in turn.steers,
-    e.CancelAsked: lambda turn, fact: turn.cause is None and not turn.closing,
+    e.CancelAsked: lambda turn, fact: not turn.closing and (turn.cause is None or turn.cause[0] != "cancelled"),
     e.TurnFailing: lambda turn, fact: turn.cause is None and not turn.closing,
     e.TurnClosing: lambda turn, fact: turn.ending is not None and not turn.closing,
 }

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from crocevia.core.turn import Turn, advance, wants_of
+from crocevia.core.turn import Turn, advance, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.log import Effect, Log
@@ -25,10 +25,18 @@ _BUSY = (w.CallModel, w.RunTool, w.Compact, w.End)
 
 
 class Deposit(msgspec.Struct, frozen=True):
-    """A fact on its way into the journal. heard: told whether it still answered something."""
+    """A fact on its way into the journal. heard: told whether it still answered something.
+
+    command: the id of the row that it came from, if it came from outside.
+    """
 
     fact: e.Entry
     heard: asyncio.Future[bool] | None = None
+    command: int = 0
+
+    def moment(self, now: int) -> int:
+        """When it counts: what was said before a deadline was in time, however late it is read."""
+        return min(now, self.fact.at) if self.command else now
 
 
 class Driver:
@@ -49,6 +57,7 @@ class Driver:
         self._perform = perform
         self._failed = failed
         self._inbox: deque[Deposit] = deque()
+        self._read = self._taken = room.seen
         self._news = asyncio.Event()
         self._begun: dict[w.Want, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
@@ -72,27 +81,41 @@ class Driver:
 
     async def read_commands(self) -> None:
         """Take in what came from outside."""
-        for command in await self._log.commands(self.room.chat.id, self.room.seen):
-            if command.id <= self.room.seen:
-                continue  # somebody else has read it meanwhile
-            self.room.seen = command.id
-            if command.turn == self.turn.id:
-                fact = fact_of(self.turn, command)
-                if fact is not None:
-                    self.tell(fact)
+        if self.parted:
+            return  # its successor reads them
+        for command in await self._log.commands(self.room.chat.id, self._read):
+            if command.id <= self._read:
+                continue  # another reading was faster
+            self._read = command.id
+            fact = fact_of(self.turn, command) if command.turn == self.turn.id else None
+            if fact is not None:
+                self._inbox.append(Deposit(fact, command=command.id))
+                self._news.set()
 
     async def run(self) -> None:
         """Until the turn has ended. Raises what `Log.append` raises: then this turn is ahead of its journal."""
         try:
+            await self.read_commands()  # those that came before anybody could tell this driver
             while True:
                 await self._take()
                 if self.turn.ended:
+                    self.room.seen = self._taken
                     return
                 self._begin_and_stop()
                 await self._wait()
         finally:
             self.parted = True
             await self._stop_all()
+
+    async def recover(self, *, resume: bool) -> None:
+        """Settle what a former process left: as it was before what has been said since, so read that first."""
+        at = min([now_ms(), *(deposit.fact.at for deposit in self._inbox)])
+        await self.append(recover(self.turn, at, resume=resume))
+
+    async def finish(self) -> None:
+        """Close a turn that is to end."""
+        self.tell(e.TurnClosing(turn=self.turn.id, at=now_ms()))
+        await self._take()
 
     async def append(self, entries: list[e.Entry], extra: Iterable[Effect] = ()) -> None:
         """Make entries durable, that `turn` has applied, with the rows that follow from them."""
@@ -101,7 +124,7 @@ class Driver:
         room = self.room
         room.tally.add(entries)
         effects = [*extra, *effects_of(room.chat, self.turn, entries, room.tally)]
-        await self._log.append(room.fence, entries, effects, read_upto=room.seen)
+        await self._log.append(room.fence, entries, effects, read_upto=self._taken)
         for entry in entries:
             room.fold.adopt(entry)
 
@@ -111,13 +134,15 @@ class Driver:
             await asyncio.wait(set(self._stopping), timeout=seconds)
 
     async def _take(self) -> None:
-        """What is in the inbox, in order, and what follows from it, in one transaction."""
+        """What is in the inbox and what follows from it, in one transaction. In order, but the end comes last."""
         entries: list[e.Entry] = []
         heard: list[tuple[asyncio.Future[bool], bool]] = []
         self._news.clear()
-        while self._inbox:
-            deposit = self._inbox.popleft()
-            new = advance(self.turn, deposit.fact, now_ms())
+        inbox = sorted(self._inbox, key=lambda deposit: isinstance(deposit.fact, e.TurnClosing))
+        self._inbox.clear()
+        for deposit in inbox:
+            self._taken = max(self._taken, deposit.command)
+            new = advance(self.turn, deposit.fact, deposit.moment(now_ms()))
             entries += new
             if deposit.heard is not None:
                 heard.append((deposit.heard, bool(new)))

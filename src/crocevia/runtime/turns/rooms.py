@@ -28,7 +28,7 @@ class ContextUnavailable(GatewayError):
 
 
 class Room:
-    """One chat. seen: the newest command that its driver has read."""
+    """One chat. seen: the newest command that an earlier turn has taken in."""
 
     __slots__ = ("chat", "fence", "fold", "running", "seen", "tally")
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from crocevia.core.errors import GatewayError
-from crocevia.core.turn import Turn, Unreadable, advance, recover
+from crocevia.core.turn import Turn, Unreadable
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.log import Effect, Fenced, Log, Unread
@@ -20,7 +20,7 @@ from .casting import Cast, cast_of
 from .driver import Driver, Perform
 from .effects import Tally
 from .models import Mind
-from .rooms import Room, Rooms, now_ms
+from .rooms import Room, Rooms
 from .settings import TurnSettings
 from .tools import Toolbox
 from .work import Hands
@@ -152,8 +152,7 @@ class Stage:
             if driver is not None:
                 self.drivers[room.chat.id] = driver
                 if hopeless:
-                    closing = e.TurnClosing(turn=driver.turn.id, at=now_ms())
-                    await driver.append(advance(driver.turn, closing, now_ms()))
+                    await driver.finish()
             return driver
 
     async def _rebuilt(self, room: Room, *, resume: bool = True) -> Driver | None:
@@ -162,7 +161,6 @@ class Stage:
         if turn is None:
             return None
         driver = self._driver(room, turn, await self._cast_again(room.chat, turn))
-        goes_on = resume and self.settings.on_restart == "resume"
-        await driver.append(recover(turn, now_ms(), resume=goes_on))
         await driver.read_commands()
+        await driver.recover(resume=resume and self.settings.on_restart == "resume")
         return driver
