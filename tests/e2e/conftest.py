@@ -8,14 +8,22 @@ import pytest
 
 from tests.aio import run
 
+from .breeder import Breeder
 from .own_sdk import DECLARATION, Place, furnish
 from .turns_rig import Rig, session
 
 
 @pytest.fixture(scope="session")
-def own_rig(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rig]:
+def breeder() -> Iterator[Breeder]:
+    breeder = Breeder()
+    yield breeder
+    breeder.close()
+
+
+@pytest.fixture(scope="session")
+def own_rig(tmp_path_factory: pytest.TempPathFactory, breeder: Breeder) -> Iterator[Rig]:
     """One that may be killed and started again: its home and its port stay. Its log must hold no traceback."""
-    rig = Rig(tmp_path_factory.mktemp("own") / "home", DECLARATION)
+    rig = Rig(tmp_path_factory.mktemp("own") / "home", DECLARATION, breeder)
 
     async def up() -> None:
         async with session() as probe:

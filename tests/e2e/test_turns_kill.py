@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import sys
+import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from .breeder import Breeder
 from .turns_rig import TERMINALS, Follower, Rig, seeded, session
 
 SLOWLY = {"every_ms": 15}
@@ -38,8 +42,11 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
         },
     ],
     "finder": [
-        {"when": {"after_tool": True}, "say": [{"text": "Found it in the end.", **SLOWLY}]},
-        {"say": [{"tool": "list", "arguments": {}}]},
+        *(
+            {"when": {"nth": step}, "say": [{"text": f"Looking, {step}.", **SLOWLY}, {"tool": "list", "arguments": {}}]}
+            for step in range(1, 6)
+        ),
+        {"say": [{"text": "Found it in the end.", **SLOWLY}]},
     ],
     "writer": [{"say": [{"text": "A long text that takes its time to be written down word by word.", **SLOWLY}]}],
 }
@@ -57,56 +64,110 @@ def declaration() -> dict[str, Any]:
     }
 
 
+LANES = 2  # chats in which a turn is open at the same time, each with a client of its own
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(180)
-def test_a_team_survives_a_few_kills(tmp_path: Path) -> None:
-    asyncio.run(torment(tmp_path, turns=2, kills=4))
+def test_a_team_survives_a_few_kills(tmp_path: Path, breeder: Breeder) -> None:
+    asyncio.run(torment(tmp_path, breeder, rounds=1, deaths=4))
 
 
 @pytest.mark.torture
-@pytest.mark.timeout(5400)
-def test_a_team_survives_three_hundred_kills_over_sixty_turns(tmp_path: Path) -> None:
-    asyncio.run(torment(tmp_path, turns=60, kills=300))
+@pytest.mark.timeout(1100)
+def test_a_team_survives_three_hundred_kills_over_sixty_turns(
+    tmp_path: Path, breeder: Breeder, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def tell(line: str) -> None:
+        with capsys.disabled():
+            sys.stdout.write(f"{line}\n")
+            sys.stdout.flush()
+
+    asyncio.run(torment(tmp_path, breeder, rounds=60 // LANES, deaths=300 * LANES // 60, tell=tell))
 
 
-async def torment(home: Path, *, turns: int, kills: int) -> None:
-    rig, chance = Rig(home, declaration()), seeded()
+async def torment(
+    home: Path, breeder: Breeder, *, rounds: int, deaths: int, tell: Callable[[str], None] = lambda line: None
+) -> None:
+    """In each round a turn is opened in every lane, and the server dies so many times before the next."""
+    rig, chance, began, hits = Rig(home, declaration(), breeder), seeded(), time.monotonic(), 0
     rig.start()
     try:
         async with session() as client:
             await rig.up(client)
             await client_tool(rig, client)
-            chat = await rig.chat(client, "crew")
-            follower = Follower(rig, client, chat)
-            ran: Counter[str] = Counter()
-            helpers = [asyncio.create_task(follower.run()), asyncio.create_task(run_tools(rig, client, follower, ran))]
-            ends = []
+            lanes = [Lane(rig, client, await rig.chat(client, "crew")) for _ in range(LANES)]
+            helpers = [asyncio.create_task(work()) for lane in lanes for work in (lane.follower.run, lane.run_tools)]
             try:
-                for turn in range(turns):
-                    deadly = kills // turns + (turn < kills % turns)
-                    killing = asyncio.create_task(kill(rig, client, chance, deadly))
-                    body = {"message": f"turn {turn}"}
-                    path, key = f"/atp/v3/chats/{chat}/messages", f"key-{turn}"
-                    status, accepted = await rig.call(client, "POST", path, body, **{"Idempotency-Key": key})
-                    assert status == 202, accepted
-                    ends.append(await follower.terminal(accepted["turn_id"]))
-                    await killing
-                    again = await rig.call(client, "POST", path, body, **{"Idempotency-Key": key})
-                    assert again == (202, accepted)
+                for number in range(rounds):
+                    turns = [asyncio.create_task(lane.turn(f"turn {number}")) for lane in lanes]
+                    for _ in range(deaths):
+                        await asyncio.sleep(chance.uniform(0.0, 0.5))
+                        hits += any(not turn.done() for turn in turns)
+                        rig.kill()
+                        rig.start()
+                        await rig.up(client)
+                    await asyncio.gather(*turns)
+                    seconds, done = time.monotonic() - began, number + 1
+                    tell(f"{done * LANES} turns, {done * deaths} kills, {hits} of them in open turns, {seconds:.0f} s")
             finally:
                 for helper in helpers:
                     helper.cancel()
-                done = await asyncio.gather(*helpers, return_exceptions=True)
-            assert all(isinstance(error, asyncio.CancelledError) for error in done), done
-            check(follower, turns, ran, ends)
-            replay = Follower(rig, client, chat)
-            reading = asyncio.create_task(replay.run())
-            await replay.terminal(ends[-1]["turn_id"])
-            reading.cancel()
-            assert replay.events == follower.events[: len(replay.events)]
-            assert len(replay.events) == len(follower.events)
+                ended = await asyncio.gather(*helpers, return_exceptions=True)
+            assert all(isinstance(error, asyncio.CancelledError) for error in ended), ended
+            for lane in lanes:
+                check(lane, rounds)
+                await replayed(rig, client, lane)
+        assert hits > rounds * deaths / 2
+        events = sum(len(lane.follower.events) for lane in lanes)
+        calls = sum(len(lane.ran) for lane in lanes)
+        tell(f"{events} events without a gap, live equal to replay; {calls} calls of the client's tool, each run once")
     finally:
         rig.stop()
+
+
+class Lane:
+    """One chat, and a client that talks to it through every crash. ran: how often each call of its tool was run."""
+
+    def __init__(self, rig: Rig, client: Any, chat: str) -> None:
+        self.rig = rig
+        self.client = client
+        self.follower = Follower(rig, client, chat)
+        self.ran: Counter[str] = Counter()
+        self.ends: list[dict[str, Any]] = []
+
+    async def turn(self, message: str) -> None:
+        """One turn to its end; sent again afterwards, it is the same turn."""
+        path = f"/atp/v3/chats/{self.follower.chat}/messages"
+        sending = {"body": {"message": message}, "Idempotency-Key": f"key-{message.replace(' ', '-')}"}
+        status, accepted = await self.rig.call(self.client, "POST", path, **sending)
+        assert status == 202, accepted
+        self.ends.append(await self.follower.terminal(accepted["turn_id"]))
+        assert await self.rig.call(self.client, "POST", path, **sending) == (202, accepted)
+
+    async def run_tools(self) -> None:
+        """A runner that keeps a ledger: it runs a call once, and hands its output over until that is settled."""
+        at, events = 0, self.follower.events
+        while True:
+            while at < len(events):
+                event, at = events[at], at + 1
+                if event["type"] == "agent.tool.request":
+                    call = event["data"]["call_id"]
+                    self.ran[call] += 1
+                    body = {"call_id": call, "output": f"ring {call}"}
+                    path = f"/atp/v3/chats/{self.follower.chat}/tool-output"
+                    status, _ = await self.rig.call(self.client, "POST", path, body)
+                    assert status in (204, 404, 409)
+            await asyncio.sleep(0.01)  # the follower's event is its own waiter's
+
+
+async def replayed(rig: Rig, client: Any, lane: Lane) -> None:
+    """Read from the beginning, a chat is what was seen of it live."""
+    replay = Follower(rig, client, lane.follower.chat)
+    reading = asyncio.create_task(replay.run())
+    await replay.terminal(lane.ends[-1]["turn_id"])
+    reading.cancel()
+    assert replay.events == lane.follower.events
 
 
 async def client_tool(rig: Rig, client: Any) -> None:
@@ -119,31 +180,8 @@ async def client_tool(rig: Rig, client: Any) -> None:
     assert status == 200
 
 
-async def kill(rig: Rig, client: Any, chance: Any, times: int) -> None:
-    for _ in range(times):
-        await asyncio.sleep(chance.uniform(0.0, 0.5))
-        rig.kill()
-        rig.start()
-        await rig.up(client)
-
-
-async def run_tools(rig: Rig, client: Any, follower: Follower, ran: Counter[str]) -> None:
-    """A runner that keeps a ledger: it runs a call once, and hands its output over until that is settled."""
-    at = 0
-    while True:
-        while at < len(follower.events):
-            event, at = follower.events[at], at + 1
-            if event["type"] == "agent.tool.request":
-                call = event["data"]["call_id"]
-                ran[call] += 1
-                body = {"call_id": call, "output": f"ring {call}"}
-                status, _ = await rig.call(client, "POST", f"/atp/v3/chats/{follower.chat}/tool-output", body)
-                assert status in (204, 404, 409)
-        await asyncio.sleep(0.01)  # the follower's event is its own waiter's
-
-
-def check(follower: Follower, turns: int, ran: Counter[str], ends: list[dict[str, Any]]) -> None:
-    events = follower.events
+def check(lane: Lane, turns: int) -> None:
+    events, ran, ends = lane.follower.events, lane.ran, lane.ends
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert [end["type"] for end in ends] == ["turn.completed"] * turns
     assert len([event for event in events if event["type"] in TERMINALS]) == turns

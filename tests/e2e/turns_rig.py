@@ -8,8 +8,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,7 +15,9 @@ from typing import Any
 import aiohttp
 import tomli_w
 
-from tests.live import clean_env, crocevia, free_port
+from tests.live import crocevia, free_port
+
+from .breeder import Breeder
 
 THREE = {"x-envai-contract-version": "3"}
 TERMINALS = ("turn.completed", "turn.cancelled", "turn.failed")
@@ -27,7 +27,7 @@ GONE = (aiohttp.ClientError, OSError, asyncio.TimeoutError)
 class Rig:
     """secrets: what init printed. starts: how often the server was started."""
 
-    def __init__(self, home: Path, declaration: dict[str, Any]) -> None:
+    def __init__(self, home: Path, declaration: dict[str, Any], breeder: Breeder) -> None:
         self.home = home
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
@@ -36,33 +36,28 @@ class Rig:
         file = home / "declared-by-test.toml"
         file.write_text(tomli_w.dumps(declaration), encoding="utf-8")
         crocevia("apply", str(file), home=home)
-        self._process: subprocess.Popen[bytes] | None = None
+        self._breeder = breeder
+        self._pid = 0
         self.headers = {"authorization": f"Bearer {self.secrets['api_key']}"}
 
     def start(self) -> None:
         self.starts += 1
-        log = (self.home / "serve.log").open("ab")
-        with log:
-            self._process = subprocess.Popen(
-                [sys.executable, "-m", "crocevia.cli", "serve", "--home", str(self.home), "--port", str(self.port)],
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                env=clean_env(),
-            )
+        arguments = ["serve", "--home", str(self.home), "--port", str(self.port)]
+        self._pid = self._breeder.start(arguments, self.home / "serve.log")
 
     def kill(self) -> None:
-        assert self._process is not None
-        self._process.send_signal(signal.SIGKILL)
-        self._process.wait(10)
+        self._signal(signal.SIGKILL)
 
     def stop(self) -> None:
-        if self._process is not None and self._process.poll() is None:
-            self._process.terminate()
-            try:
-                self._process.wait(15)
-            except subprocess.TimeoutExpired:
-                self.kill()
+        if self._pid:
+            self._signal(signal.SIGTERM)
         assert "Traceback" not in self.said
+
+    def _signal(self, number: int) -> None:
+        assert self._pid
+        os.kill(self._pid, number)
+        self._breeder.wait(self._pid)
+        self._pid = 0
 
     @property
     def said(self) -> str:
