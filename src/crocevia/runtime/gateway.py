@@ -145,6 +145,11 @@ class Gateway:
         """A call by a user, who is a tenant like a project, on a model of the catalogue. Raises like `open_call`."""
         return self.open_call(self._tenant(user_id, model), msgspec.structs.replace(draft, user_id=user_id))
 
+    def most_usd(self, user_id: str, model: str, draft: CallDraft) -> float | None:
+        """What `open_model` would cost at most; None: nobody knows. Raises GatewayError: see `route`."""
+        tenant = self._tenant(user_id, model)
+        return self.estimate(tenant, self.route(tenant, draft)).most_usd
+
     def _tenant(self, user_id: str, model: str) -> ProjectSpec:
         tenant = self._users.get((user_id, model))
         if tenant is None:

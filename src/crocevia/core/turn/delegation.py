@@ -31,9 +31,15 @@ class _Decision(Struct, frozen=True):
 
 
 def team_tools(plan: Plan) -> tuple[Tool, ...]:
-    """What the model of a leader is told about its team; nothing if it has no members."""
-    names = [card.name for card in plan.agents[1:]]
-    return (_delegate_tool(names), _ANSWER_TOOL) if names else ()
+    """What the model of a leader is told about its team; nothing if it has no members.
+
+    Questions are answered where members have any: a small model uses whatever tool it sees.
+    """
+    members = plan.agents[1:]
+    if not members:
+        return ()
+    asks = any("ask" in card.permissions.values() for card in members)
+    return (_delegate_tool([card.name for card in members]), *((_ANSWER_TOOL,) if asks else ()))
 
 
 def _delegate_tool(names: list[str]) -> Tool:

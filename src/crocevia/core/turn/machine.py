@@ -92,6 +92,12 @@ class Turn:
         return total
 
     @property
+    def money_is_spent(self) -> bool:
+        """What is known of its cost has reached its limit; what costs nothing reaches none."""
+        limit = self.plan.limits.cost_usd
+        return limit is not None and self.known_cost > 0 and self.known_cost >= limit
+
+    @property
     def deadline(self) -> int | None:
         """When `advance(turn, None, at)` next has something to do (ms UTC)."""
         if self.frozen:

@@ -37,6 +37,7 @@ class AgentCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     limits: its own bounds (`rounds`, `parallel_tools`), else the turn's. approval_ms: how long its user may think.
     compact_at: the fraction of `context_window` (tokens) at which its context is summarised.
+    tool_choice: what its model must do in its first answers, one by one: `auto`, `none`, `required` or a tool's name.
     """
 
     name: str
@@ -49,6 +50,7 @@ class AgentCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     approval_ms: int = 300_000
     context_window: int | None = None
     compact_at: float = 0.8
+    tool_choice: tuple[str, ...] = ()
 
 
 class ToolCard(Struct, frozen=True, kw_only=True, omit_defaults=True):

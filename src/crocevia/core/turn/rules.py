@@ -45,7 +45,7 @@ def stop_at_limits(turn: Turn, at: int) -> e.Entry | None:
     limits = turn.plan.limits
     if limits.wall_ms is not None and at >= turn.opened_at + limits.wall_ms:
         return _limit(turn, at, "wall_time", f"{limits.wall_ms} ms")
-    if limits.cost_usd is not None and turn.known_cost > limits.cost_usd:
+    if turn.money_is_spent:
         return _limit(turn, at, "cost", f"{limits.cost_usd} USD")
     return None
 

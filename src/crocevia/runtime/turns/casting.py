@@ -154,6 +154,7 @@ def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tool
         approval_ms=(_whole(config.get("approval_seconds")) or 300) * 1000,
         context_window=None if spec is None else spec.context_window,
         compact_at=_fraction(config.get("compact_at")) or 0.8,
+        tool_choice=_choices(config.get("tool_choice")),
     )
 
 
@@ -176,6 +177,12 @@ def _told(tool: UserTool) -> Tool:
 
 def _knows(built: Mapping[str, BuiltIn]) -> bool:
     return any(item.kind == "knowledge" for item in built.values())
+
+
+def _choices(value: object) -> tuple[str, ...]:
+    """One for each of the first answers; a single one is for the first."""
+    wishes = value if isinstance(value, list) else [value]
+    return tuple(wish for wish in wishes if isinstance(wish, str))
 
 
 def _whole(value: object) -> int | None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.calls import ToolChoice
+from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Message, user
 from crocevia.core.turn import Turn, normalise_title
 from crocevia.core.turn import entries as e
@@ -22,6 +24,7 @@ from .asides import Aside
 from .casting import Cast, Part
 from .driver import Driver
 from .hearing import Heard
+from .purse import Purse
 from .rooms import now_ms
 from .settings import TurnSettings
 from .steps import GONE, STOPPED, Bill, Step, bill_of, fault_of
@@ -35,11 +38,12 @@ COMPACTION_SECONDS: Final = 600.0
 class Mind:
     """Thinks for the agents of one turn."""
 
-    def __init__(self, gateway: Gateway, cast: Cast, settings: TurnSettings, control: Control) -> None:
+    def __init__(self, gateway: Gateway, cast: Cast, settings: TurnSettings, control: Control, purse: Purse) -> None:
         self._gateway = gateway
         self._control = control
         self._cast = cast
         self._settings = settings
+        self._purse = purse
         self._retry_after: dict[str, float] = {}
         self._titled = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -63,12 +67,14 @@ class Mind:
         try:
             context, model = driver.turn.context(instance.id), instance.card.model
             context = await files.fill(self._control, self._gateway, driver.room.chat.user_id, model, context)
-            call = self._open(driver, instance, part, context)
-            async with call:
-                async for batch in call:
-                    await heard.take(batch)
-            heard.flush()
-            driver.tell(step.answered(call, bill_of(call, instance)))
+            draft = self._draft(driver, instance, part, context)
+            async with self._money(driver, instance, draft):
+                call = self._open(driver, instance, draft)
+                async with call:
+                    async for batch in call:
+                        await heard.take(batch)
+                heard.flush()
+                await driver.report(step.answered(call, bill_of(call, instance)))
         except asyncio.CancelledError:
             if not driver.parted:
                 heard.flush()
@@ -121,29 +127,53 @@ class Mind:
             self._hurry.set()
             await self._titled.wait()
 
-    def _open(
+    def _money(self, driver: Driver, instance: Instance, draft: CallDraft) -> AbstractAsyncContextManager[None]:
+        """What the call may cost, set aside within the turn's limit. Raises GatewayError: MODEL_UNPRICED."""
+        if instance.card.free or not self._purse.bounded:
+            return nullcontext()
+        model = instance.card.model
+        most = self._gateway.most_usd(driver.room.chat.user_id, model, draft)
+        if most is None:
+            raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model))
+        return self._purse.hold(most)
+
+    def _open(self, driver: Driver, instance: Instance, draft: CallDraft) -> Call:
+        return self._gateway.open_model(driver.room.chat.user_id, instance.card.model, draft)
+
+    def _draft(
         self, driver: Driver, instance: Instance, part: Part, messages: tuple[Message, ...], encode: str = "turn"
-    ) -> Call:
+    ) -> CallDraft:
         aside = encode != "turn"
-        draft = CallDraft(
+        return CallDraft(
             door=DOOR,
             encode=encode,
             messages=messages,
             system=part.system or None,
             tools=() if aside else part.tools,
+            tool_choice=ToolChoice() if aside else _choice(instance, part),
             stream=not aside,
             session=driver.room.chat.id,
             agent=instance.agent.name,
             going_on=True,
         )
-        return self._gateway.open_model(driver.room.chat.user_id, instance.card.model, draft)
 
     def _aside(
         self, driver: Driver, instance: Instance, messages: tuple[Message, ...], system: str, encode: str
     ) -> Aside:
         part = Part(name=instance.agent.name, system=system, tools=(), leads=False)
-        spoken = filled(messages, spoken_of)
-        return Aside(instance, lambda: self._open(driver, instance, part, spoken, encode))
+        draft = self._draft(driver, instance, part, filled(messages, spoken_of), encode)
+        return Aside(instance, lambda: self._open(driver, instance, draft))
+
+
+def _choice(instance: Instance, part: Part) -> ToolChoice:
+    """What the agent is configured to do in this answer; what it cannot do is not asked of it."""
+    planned = instance.card.tool_choice
+    wish = planned[instance.step] if instance.step < len(planned) else "auto"
+    if wish in {tool.name for tool in part.tools}:
+        return ToolChoice(mode="required", name=wish)
+    if wish == "none" or (wish == "required" and part.tools):
+        return ToolChoice(mode="none" if wish == "none" else "required")
+    return ToolChoice()
 
 
 def _summary(turn: Turn, instance: Instance, aside: Aside) -> e.ContextAnswered:

@@ -20,6 +20,7 @@ from .casting import Cast, cast_of
 from .driver import Driver, Perform
 from .effects import Tally
 from .models import Mind
+from .purse import Purse
 from .rooms import Room, Rooms
 from .settings import TurnSettings
 from .tools import Toolbox
@@ -102,7 +103,7 @@ class Stage:
 
     def _driver(self, room: Room, turn: Turn, cast: Cast) -> Driver:
         hands = Hands(cast, self.control.signer, self.settings)
-        mind = Mind(self.gateway, cast, self.settings, self.control)
+        mind = Mind(self.gateway, cast, self.settings, self.control, Purse(turn))
         perform: dict[type, Perform] = {
             w.CallModel: mind.call_model,
             w.Compact: mind.compact,
