@@ -15,11 +15,14 @@ from typing import Any
 
 from envai_client import ClientToolRegistry, EnvaiClient, ToolContext
 
-LEAD = """You lead a small research team. For every question: first delegate the research to `researcher` in the
-foreground and a critique of the question to `critic` in the background; then write a brief of at most five sentences
-and hand it to the tool `save_brief`; then answer with the brief."""
-RESEARCHER = "You find out what is known. Look into the wiki first. Answer in facts, one per line, at most five."
-CRITIC = "You say in two sentences what the question leaves out."
+LEAD = """You lead a small research team. For every question, do these steps in this order:
+1. delegate_task: agent "researcher", mode "foreground". The task is the question, word for word.
+2. delegate_task: agent "critic", mode "background". The task is the question, word for word.
+3. save_brief: a title, and what the researcher found as the text.
+4. reply with what the researcher found."""
+STEPS = ["delegate_task", "delegate_task", "save_brief"]  # one by one, so that a small model keeps to them too
+RESEARCHER = "Answer in three facts, one per line. The wiki may know something; if it does not, say what you know."
+CRITIC = "Do not answer the question: say in one sentence what it leaves out."
 SCHEMA = {
     "type": "object",
     "properties": {"title": {"type": "string"}, "text": {"type": "string"}},
@@ -32,11 +35,12 @@ def prepare(client: EnvaiClient, model: str | None) -> str:
     if "save_brief" not in {tool.name for tool in client.tools.list()}:
         client.tools.create("save_brief", SCHEMA, description="Keep a finished brief.", timeout_seconds=60)
     chosen = {"model": model} if model else {}
-    tools = [{"name": "wiki_ls"}, {"name": "wiki_read"}, {"name": "wiki_search"}]
-    lead = agent(client, "lead", LEAD, "primary", external_tools_enabled=[{"name": "save_brief"}], **chosen)
+    save, plan = [{"name": "save_brief"}], {"tool_choice": STEPS}
+    tools = [{"name": "wiki_search"}]
+    lead = agent(client, "lead", LEAD, "primary", external_tools_enabled=save, config=plan, **chosen)
     researcher = agent(client, "researcher", RESEARCHER, "subagent", tools_enabled=tools, **chosen)
     critic = agent(client, "critic", CRITIC, "subagent", **chosen)
-    members = [{"agent_definition_id": researcher, "role": "facts"}, {"agent_definition_id": critic, "role": "doubts"}]
+    members = [{"agent_definition_id": researcher, "role": "finds facts"}, {"agent_definition_id": critic, "role": "finds what is missing"}]
     for team in client.teams.list():
         if team.name == "research":
             return client.teams.update(team.id, orchestrator_id=lead, members=members).id
