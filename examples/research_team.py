@@ -40,7 +40,10 @@ def prepare(client: EnvaiClient, model: str | None) -> str:
     lead = agent(client, "lead", LEAD, "primary", external_tools_enabled=save, config=plan, **chosen)
     researcher = agent(client, "researcher", RESEARCHER, "subagent", tools_enabled=tools, **chosen)
     critic = agent(client, "critic", CRITIC, "subagent", **chosen)
-    members = [{"agent_definition_id": researcher, "role": "finds facts"}, {"agent_definition_id": critic, "role": "finds what is missing"}]
+    members = [
+        {"agent_definition_id": researcher, "role": "finds facts"},
+        {"agent_definition_id": critic, "role": "finds what is missing"},
+    ]
     for team in client.teams.list():
         if team.name == "research":
             return client.teams.update(team.id, orchestrator_id=lead, members=members).id
