@@ -8,9 +8,12 @@ from typing import Final
 from .attempts import Attempts
 from .conversations import Conversations
 from .health import HealthBoard
+from .kept import Kept
+from .turn_stream import Talk
 
 PER_ADDRESS: Final = (10, 300.0)  # attempts, seconds
 PER_ACCOUNT: Final = (30, 900.0)
+TALKS: Final = 50  # with teams; what was said is in their chats
 
 
 class State:
@@ -22,3 +25,4 @@ class State:
         self.hashing = asyncio.Semaphore(2)
         self.health = HealthBoard()
         self.conversations = Conversations()
+        self.talks: Kept[Talk] = Kept(TALKS)

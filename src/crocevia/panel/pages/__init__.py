@@ -18,6 +18,7 @@ from .keys import PAGES as KEYS
 from .models import PAGES as MODELS
 from .overview import PAGES as OVERVIEW
 from .playground import PAGES as PLAYGROUND
+from .playground_team import PAGES as PLAYGROUND_TEAM
 from .projects import PAGES as PROJECTS
 from .recipes import PAGES as RECIPES
 from .settings import PAGES as SETTINGS
@@ -42,4 +43,5 @@ PAGES: Final[tuple[Page, ...]] = (
     *AUDIT,
     *API,
     *PLAYGROUND,
+    *PLAYGROUND_TEAM,
 )

@@ -1,12 +1,14 @@
-"""The chat kit on any project, with the stream as it comes beside it.
+"""The chat kit on any project or team, with the stream as it comes beside it.
 
 The kit talks to `/panel/playground/chat` the way it talks to an app's server: the history stays here, in memory, and
-the agent call is made as the project, so that no key reaches the browser.
+the agent call is made as the project, so that no key reaches the browser. Teams: see `playground_team`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any, Final, Literal
+from urllib.parse import quote
 
 import msgspec
 from starlette.responses import JSONResponse, Response
@@ -18,17 +20,23 @@ from crocevia.panel import words
 from crocevia.panel.conversation_stream import Stream, event
 from crocevia.panel.demo_tool import Messages, open_calls, result
 from crocevia.panel.web import Answer, Ask, Page, Shown, read_body
+from crocevia.panel.writing import load
 
 LARGEST: Final = 32 << 20
-_ON: Final = ("allegati", "lettura", "conferme", "nuova")
+_FILES: Final = "allegati"
+_ON: Final = (_FILES, "lettura", "conferme", "nuova")
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """address: where the kit posts to. switches: of the kit, on here. tool: whether the demo tool is offered."""
+    """One of project and team is given, or neither. address: where the kit posts to. switches: of the kit, on here.
+    tool: whether the demo tool is offered.
+    """
 
     project: str | None
     model: str | None
+    team: str | None
     projects: tuple[str, ...]
+    teams: tuple[str, ...]
     address: str
     switches: tuple[str, ...]
     has_kit: bool
@@ -49,21 +57,41 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(ask: Ask) -> Answer:
     projects = ask.services.catalogue.current.projects
-    name = ask.query.get("project", "")
-    project = projects.get(name) or next(iter(projects.values()), None)
-    tool = ask.query.get("tool") == "on"
+    teams = tuple(await load(ask, "teams"))
+    kind, _, name = ask.query.get("to", "").partition("/")
+    team = _chosen(teams, ask.query.get("team") or (name if kind == "team" else ""))
+    chosen = _chosen(projects, ask.query.get("project") or (name if kind == "project" else ""))
+    if team is None and chosen is None:
+        chosen = next(iter(projects), None)
+        team = next(iter(teams), None) if chosen is None else None
+    project = projects[chosen] if chosen is not None and team is None else None
+    tool = project is not None and ask.query.get("tool") == "on"
     context = Context(
         project=project.name if project else None,
         model=project.model if project else None,
+        team=team,
         projects=tuple(projects),
-        address="/panel/playground/chat?tool=on" if tool else "/panel/playground/chat",
-        switches=tuple(switch.name for switch in SWITCHES if switch.name in _ON),
+        teams=teams,
+        address=_address(team, tool),
+        switches=tuple(
+            switch.name for switch in SWITCHES if switch.name in _ON and (not team or switch.name != _FILES)
+        ),
         has_kit="/kit.php" in ask.services.paths,
         tool=tool,
     )
     return Shown(
         template="playground", context=context, title=words.say(ask.language, "nav.playground"), nav="playground"
     )
+
+
+def _chosen(names: Container[str], name: str) -> str | None:
+    return name if name in names else None
+
+
+def _address(team: str | None, tool: bool) -> str:
+    if team is not None:
+        return f"/panel/playground/team?team={quote(team, safe='')}"
+    return "/panel/playground/chat?tool=on" if tool else "/panel/playground/chat"
 
 
 async def chat(ask: Ask) -> Answer:

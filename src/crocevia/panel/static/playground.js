@@ -29,4 +29,4 @@ window.fetch = async (target, options) => {
 };
 
 const funzioni = Object.fromEntries(host.dataset.switches.split(" ").map((name) => [name, true]));
-PepperChat.attacca(host, { indirizzo: address, progetto: host.dataset.project, funzioni, lingua: document.documentElement.lang, tema: theme });
+PepperChat.attacca(host, { indirizzo: address, progetto: host.dataset.project || undefined, funzioni, lingua: document.documentElement.lang, tema: theme });

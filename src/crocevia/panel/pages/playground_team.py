@@ -1,0 +1,137 @@
+"""The chat kit on a team: what the kit posts becomes a message to a chat, what the turn does becomes the kit's events.
+
+The chat is a real one of the operator: it is among the chats, and what it asks for is in the waiting room too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final, Literal
+
+import msgspec
+from starlette.responses import JSONResponse, Response
+
+from crocevia.core import json
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.texts import render
+from crocevia.panel import words
+from crocevia.panel.turn_events import TurnEvents
+from crocevia.panel.turn_stream import Talk, TurnStream
+from crocevia.panel.web import Answer, Ask, Page, read_body
+from crocevia.runtime.control import chats
+from crocevia.storage import meta, teams, workspaces
+from crocevia.storage.database import Transaction
+
+LARGEST: Final = 1 << 20
+_STATUS: Final = {Code.NOT_FOUND: 404, Code.CONFLICT: 409, Code.DRAINING: 503, Code.UNAVAILABLE: 503}
+
+
+class Posted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the kit posts. dopo: events of this `turno` that it has."""
+
+    tipo: Literal["messaggio", "conferma", "nuova", "riprendi", "ferma"]
+    conversazione: str
+    turno: str = ""
+    testo: str = ""
+    azione: str = ""
+    esito: Literal["approvata", "negata"] = "negata"
+    dopo: int = 0
+
+
+async def chat(ask: Ask) -> Answer:
+    try:
+        posted = json.decode(await read_body(ask.request, LARGEST), Posted)
+        return await _DO[posted.tipo](ask, posted)
+    except GatewayError as error:
+        said = {"code": error.code.value, "message": render(error.message, ask.language)}
+        return JSONResponse({"error": said}, _STATUS.get(error.code, 400))
+
+
+async def _ask(ask: Ask, posted: Posted) -> Response:
+    """A message: a turn of the conversation's chat, which is made if there is none yet."""
+    talk = ask.state.talks.get(_key(ask, posted))
+    if talk is None:
+        talk = await _begin(ask)
+        ask.state.talks.put(_key(ask, posted), talk)
+    turns = ask.services.turns
+    begin = (await turns.events(talk.user_id, talk.chat_id, 0)).bounds.head
+    turn = await turns.send(talk.user_id, talk.chat_id, posted.testo, key=f"panel:{posted.turno[:100]}")
+    if turn != talk.turn:  # else it is the same message, sent again
+        talk.turn, talk.turno, talk.begin, talk.shown, talk.approvals = turn, posted.turno, begin, 0, {}
+    return _stream(ask, talk, 0)
+
+
+async def _decide(ask: Ask, posted: Posted) -> Response:
+    """A yes or a no. The stream that is open goes on; without one, this answer takes its place."""
+    talk = _talk(ask, posted)
+    approval = talk.approvals.get(posted.azione)
+    if approval is None:
+        raise GatewayError(Code.NOT_FOUND)
+    await ask.services.turns.decide(talk.user_id, talk.chat_id, approval, posted.esito == "approvata", "")
+    return Response(status_code=204) if talk.reading else _stream(ask, talk, talk.shown)
+
+
+async def _resume(ask: Ask, posted: Posted) -> Response:
+    talk = _talk(ask, posted)
+    if posted.turno != talk.turno:
+        raise GatewayError(Code.NOT_FOUND)
+    return _stream(ask, talk, posted.dopo)
+
+
+async def _stop(ask: Ask, posted: Posted) -> Response:
+    talk = _talk(ask, posted)
+    await ask.services.turns.cancel(talk.user_id, talk.chat_id)
+    return Response(status_code=204)
+
+
+async def _renew(ask: Ask, posted: Posted) -> Response:
+    """Another conversation from now on. The chat stays among the chats."""
+    ask.state.talks.drop(_key(ask, posted))
+    return Response(status_code=204)
+
+
+def _stream(ask: Ask, talk: Talk, after: int) -> TurnStream:
+    question = words.say(ask.language, "playground.team_question")
+    return TurnStream(ask.services.turns, talk, TurnEvents(talk.turn, _team(ask), question), after)
+
+
+async def _begin(ask: Ask) -> Talk:
+    def find(tx: Transaction) -> tuple[str, str, str]:
+        user = meta.get(tx, meta.OPERATOR)
+        team = teams.find_named(tx, user, _team(ask)) if user else None
+        spaces = workspaces.listed(tx, user, 1) if user else []
+        if user is None or team is None:
+            raise GatewayError(Code.NOT_FOUND)
+        if not spaces:
+            raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+        return user, spaces[0].id, team
+
+    user, workspace, team = await ask.services.database.read(find)
+    made = await chats.create(ask.services.control, user, workspace, team)
+    return Talk(made.id, user)
+
+
+def _talk(ask: Ask, posted: Posted) -> Talk:
+    found = ask.state.talks.get(_key(ask, posted))
+    if found is None:
+        raise GatewayError(Code.NOT_FOUND)
+    return found
+
+
+def _key(ask: Ask, posted: Posted) -> tuple[str, str]:
+    assert ask.session is not None
+    return ask.session.digest, f"{_team(ask)}/{posted.conversazione[:100]}"
+
+
+def _team(ask: Ask) -> str:
+    return ask.query.get("team", "")
+
+
+_DO: Final[dict[str, Callable[[Ask, Posted], Awaitable[Response]]]] = {
+    "messaggio": _ask,
+    "conferma": _decide,
+    "riprendi": _resume,
+    "ferma": _stop,
+    "nuova": _renew,
+}
+PAGES: Final = (Page(path="/panel/playground/team", post=chat),)
