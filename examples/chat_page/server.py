@@ -1,83 +1,60 @@
 """Page -> your server -> Crocevia, in sixty lines: the key stays here, and so does the history.
 
-    export CROCEVIA_PROJECT_KEY=…        # printed at the first start
-    python examples/chat_page/server.py  # then open http://127.0.0.1:8200
-
-Of Crocevia the browser sees the two files of the chat kit and the model's name. Also read from the environment:
-CROCEVIA_URL (http://127.0.0.1:8111), CROCEVIA_PROJECT (default), PORT (8200). server_with_tools.py does more.
+export CROCEVIA_PROJECT_KEY=…        # printed at the first start
+python examples/chat_page/server.py  # then open http://127.0.0.1:8200
 """
 
 import json
 import os
-import urllib.error
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from urllib import error, request
 
 URL, PROJECT = os.environ.get("CROCEVIA_URL", "http://127.0.0.1:8111"), os.environ.get("CROCEVIA_PROJECT", "default")
 KEY = {"X-Pepper-Key": os.environ["CROCEVIA_PROJECT_KEY"], "X-Pepper-Project": PROJECT}
-CSP = f"default-src 'none'; script-src 'self' {URL}; style-src 'self' {URL}; connect-src 'self' {URL}; img-src 'self'"
-FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
-KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
+KINDS = {"page.html": "text/html", "page.js": "text/javascript", "page.css": "text/css"}
 chats: dict = {}  # conversation -> messages; a real server keeps them in its database, for the user who is logged in
-
-
-def call(messages: list):
-    body = json.dumps({"stream": True, "messages": messages}).encode()
-    headers = {**KEY, "Content-Type": "application/json"}
-    return urllib.request.urlopen(urllib.request.Request(f"{URL}/agent", body, headers), timeout=120)
 
 
 class Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
-        name = FILES.get(self.path)
-        if name is None:
-            return self.reply(204 if self.path == "/favicon.ico" else 404)
+        name = self.path[1:] or "page.html"
+        if name not in KINDS:
+            return self.answer(404)
         text = Path(__file__).with_name(name).read_text("utf-8").replace("URL", URL).replace("PROJECT", PROJECT)
-        return self.reply(200, text.encode(), **{"Content-Type": KINDS[name.split(".")[1]] + "; charset=utf-8"})
+        return self.answer(200, KINDS[name], text.encode())
 
-    def do_POST(self) -> None:
-        # No other site's page can send JSON here without asking first, so nobody can talk in your name.
-        if self.path != "/chat" or self.headers["Content-Type"] != "application/json":
-            return self.reply(404)
+    def do_POST(self) -> None:  # noqa: RET503
+        if self.headers["Content-Type"] != "application/json":  # what another site's page could send in your name
+            return self.answer(415)
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        if body["tipo"] == "nuova":
-            chats.pop(body["conversazione"], None)
         if body["tipo"] != "messaggio":
-            return self.reply(204 if body["tipo"] in ("nuova", "ferma") else 404)
+            chats.pop(body["conversazione"] if body["tipo"] == "nuova" else None, None)
+            return self.answer(204 if body["tipo"] in ("nuova", "ferma") else 404)
         said = [*body["allegati"], {"tipo": "testo", "testo": body["testo"]}] if body["allegati"] else body["testo"]
+        messages = [*chats.get(body["conversazione"], []), {"role": "user", "content": said}]
+        question = json.dumps({"stream": True, "messages": messages}).encode()
         try:
-            return self.relay(body["conversazione"], {"role": "user", "content": said})
-        except urllib.error.HTTPError as refused:
-            later = {"Retry-After": refused.headers["Retry-After"]} if refused.headers["Retry-After"] else {}
-            return self.reply(refused.code, refused.read(), **{"Content-Type": "application/json"}, **later)
-        except urllib.error.URLError:
-            return self.reply(503, b'{"error": {"message": "Crocevia does not answer."}}', **{"Retry-After": "5"})
+            stream = request.urlopen(request.Request(f"{URL}/agent", question, KEY), timeout=120)
+        except error.HTTPError as no:
+            return self.answer(no.code, "application/json", no.read(), no.headers["Retry-After"])
+        self.answer(200, "text/event-stream")
+        text, chat = "", body["conversazione"]
+        for line in stream:  # as it comes; if the page has left, writing fails and Crocevia stops the model
+            self.wfile.write(line)
+            data = json.loads(line[6:]) if line.startswith(b"data: ") else {}
+            text += data.get("text", "")
+            if "stop_reason" in data:  # the end: only whole answers enter the history
+                chats[chat] = [*messages, {"role": "assistant", "content": text, "blocchi": data["blocchi"]}]
 
-    def relay(self, chat: str, question: dict) -> None:
-        """Hand every line on as it comes. Only whole answers enter the history: what failed can be sent again."""
-        messages, name, text = [*chats.get(chat, []), question], b"", ""
-        with call(messages) as stream:
-            self.reply(200, **{"Content-Type": "text/event-stream; charset=utf-8"})
-            for line in stream:
-                self.wfile.write(line)  # fails when the page leaves: then Crocevia stops the model
-                if line.startswith(b"event: "):
-                    name = line[7:].strip()
-                elif line.startswith(b"data: ") and name == b"delta":
-                    text += json.loads(line[6:])["text"]
-                elif line.startswith(b"data: ") and name == b"done":
-                    answer = {"role": "assistant", "content": text, "blocchi": json.loads(line[6:])["blocchi"]}
-                    chats[chat] = [*messages, answer]
-
-    def reply(self, status: int, body: bytes = b"", **headers: str) -> None:
+    def answer(self, status: int, kind: str = "text/plain", body: bytes = b"", later: str | None = None) -> None:
         self.send_response(status)
-        for name, value in {"Content-Security-Policy": CSP, "Cache-Control": "no-store", **headers}.items():
-            self.send_header(name, value)
+        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Retry-After", later or "0")
         self.end_headers()
         self.wfile.write(body)
 
 
-if __name__ == "__main__":
-    with ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8200"))), Handler) as server:
-        print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
-        server.serve_forever()
+with ThreadingHTTPServer(("127.0.0.1", int(os.environ.get("PORT", "8200"))), Handler) as server:
+    print(f"http://127.0.0.1:{server.server_address[1]}", flush=True)
+    server.serve_forever()

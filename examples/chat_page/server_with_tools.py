@@ -24,7 +24,7 @@ HEADERS = {
 }
 FILES = {"/": "page.html", "/page.js": "page.js", "/page.css": "page.css"}
 KINDS = {"html": "text/html", "js": "text/javascript", "css": "text/css"}
-CSP = f"default-src 'none'; script-src 'self' {URL}; style-src 'self' {URL}; connect-src 'self' {URL}; img-src 'self'"
+CSP = f"default-src 'none'; script-src 'self' {URL}; style-src 'self' {URL}; connect-src 'self' {URL}; img-src data:"
 ON = {"type": "object", "properties": {"on": {"type": "boolean"}}, "required": ["on"]}
 TOOLS = [{"name": "set_light", "description": "Switch the light of the room on or off.", "parameters": ON}]
 SYSTEM = "You are the assistant of a room with a light. Be brief."

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -84,6 +87,36 @@ def test_a_tool_runs_when_it_was_approved_and_only_then(
         finished(page, 2)
         assert page.locator(".pc-tool-ok").count() == (1 if button == "Approve" else 0)
         page_watch.check()
+
+
+def test_the_shorter_example_is_what_it_says() -> None:
+    source = (EXAMPLES / "server.py").read_text(encoding="utf-8")
+    assert "in sixty lines" in source and source.count("\n") <= 60
+
+
+def test_an_answer_is_part_of_the_conversation_and_a_page_of_another_site_is_not(server: LiveServer) -> None:
+    with example(server, "server.py") as url:
+        said = {"tipo": "messaggio", "conversazione": "c1", "testo": "one", "allegati": []}
+        for _ in range(2):
+            status, text = post(url, said)
+            assert status == 200 and "event: done" in text
+        assert post(url, said, "text/plain")[0] == 415
+        assert post(url, said | {"tipo": "riprendi"})[0] == 404
+        assert post(url, said | {"tipo": "nuova"})[0] == 204
+        assert post(url, said | {"allegati": [{"tipo": "documento", "nome": "a.pdf", "dati": "JVBERi0="}]})[0] in (
+            403,
+            400,
+        )
+
+
+def post(url: str, body: dict[str, Any], kind: str = "application/json") -> tuple[int, str]:
+    request = urllib.request.Request(f"{url}/chat", json.dumps(body).encode(), {"Content-Type": kind})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return answer.status, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.read().decode()
 
 
 def test_a_wrong_key_is_a_sentence_not_a_broken_page(server: LiveServer, page_watch: Watch) -> None:

@@ -135,7 +135,7 @@ class Panel:
         return watch.page
 
 
-def _setup_url(server: LiveServer) -> str:
+def setup_url(server: LiveServer) -> str:
     return f"{server.url}/panel{server.secrets['setup_url'].partition('/panel')[2]}"
 
 
@@ -199,7 +199,7 @@ class _Stay(urllib.request.HTTPRedirectHandler):
 
 def _cookie(server: LiveServer) -> str:
     form = f"password={PASSWORD}&again={PASSWORD}".replace(" ", "+").encode()
-    request = urllib.request.Request(_setup_url(server), form, {"sec-fetch-site": "same-origin"})
+    request = urllib.request.Request(setup_url(server), form, {"sec-fetch-site": "same-origin"})
     try:
         urllib.request.build_opener(_Stay).open(request, timeout=20)
     except urllib.error.HTTPError as moved:
@@ -287,7 +287,7 @@ def test_from_the_setup_link_to_a_project_its_key_and_an_answer(
     with live_server(tmp_path) as server:
         watch = new_page(language="it-IT")
         page = watch.page
-        page.goto(_setup_url(server))
+        page.goto(setup_url(server))
         page.get_by_label("Password nuova").fill(PASSWORD)
         page.get_by_label("Ancora la stessa").fill(PASSWORD)
         page.get_by_role("button", name="Imposta la password ed entra").click()
