@@ -239,6 +239,10 @@ class LogPromises:
                 kinds = [command.kind for command in await log.commands("c1")]
                 assert kinds == ["message", "steer"]
                 assert [command.kind for command in await log.commands("c1", first.id)] == ["steer"]
+                found = await log.find("c1", "message", "key")
+                assert found is not None and (found.id, found.payload) == (first.id, b"{}")
+                for chat, kind, key in (("c3", "message", "key"), ("c1", "cancel", "key"), ("c1", "message", "k")):
+                    assert await log.find(chat, kind, key) is None
 
         run(scenario())
 

@@ -68,6 +68,16 @@ def _claimed(tx: Transaction, log: int, call_id: str) -> Command | None:
     return None if row is None else Command(*row)
 
 
+def find_command(tx: Transaction, chat: str, kind: CommandKind, key: str) -> Command | None:
+    """What used up `key`."""
+    row = tx.connection.execute(
+        "SELECT id, turn, kind, key, payload, at FROM commands"
+        " WHERE log = (SELECT id FROM chat_logs WHERE chat = ?) AND kind = ? AND key = ?",
+        (chat, kind, key),
+    ).fetchone()
+    return None if row is None else Command(*row)
+
+
 def read_commands(tx: Transaction, chat: str, after: int) -> list[Command]:
     return [Command(*row) for row in tx.connection.execute(_READ, (chat, after))]
 

@@ -13,7 +13,7 @@ from crocevia.core.turn.entries import Entry, decode
 from crocevia.storage.database import Database, Transaction, Work
 
 from .appends import Append, Appends, forget_place
-from .commands import put, read_commands
+from .commands import find_command, put, read_commands
 from .hints import Hints
 from .hub import Hub
 from .trim import cut
@@ -152,6 +152,9 @@ class SqliteLog:
 
     async def commands(self, chat: str, after: int = 0) -> list[Command]:
         return await self._database.read(lambda tx: read_commands(tx, chat, after))
+
+    async def find(self, chat: str, kind: CommandKind, key: str) -> Command | None:
+        return await self._database.read(lambda tx: find_command(tx, chat, kind, key))
 
     async def open_turns(self) -> list[str]:
         def work(tx: Transaction) -> list[str]:

@@ -157,6 +157,10 @@ class Log(Protocol):
         """Commands with an id greater than `after`, in order."""
         ...
 
+    async def find(self, chat: str, kind: CommandKind, key: str) -> Command | None:
+        """The command of this kind that used up `key`."""
+        ...
+
     async def open_turns(self) -> list[str]:
         """The chats whose turn has not ended: what to resume at start-up."""
         ...

@@ -66,7 +66,7 @@ def test_the_model_reads_what_a_message_carries_also_in_later_turns(name: str) -
     play(READS, work)
 
 
-@requirement("A-ATT-4")
+@requirement("A-ATT-4", "T-MSG-3")
 def test_a_deleted_file_is_told_of_and_stops_nothing() -> None:
     async def work(place: Theatre) -> None:
         chat = await place.chat()
@@ -79,6 +79,10 @@ def test_a_deleted_file_is_told_of_and_stops_nothing() -> None:
         assert (await place.call("DELETE", path, None, THREE)).status == 202
         gone = await place.post(chat, "messages", sent, idempotency_key="m2")
         assert gone.status == 422 and list(gone.details) == ["attachment_ids.0"]
+        again = await place.post(chat, "messages", sent, idempotency_key="m1")
+        assert (again.status, again.json) == (202, first.json)  # the key was used: what became of the file is no matter
+        for other in ({"message": "hm"}, {"message": "oh", "attachment_ids": [which]}):
+            assert (await place.post(chat, "messages", other, idempotency_key="m1")).status == 409
         turn = await place.say(chat, "and now?")
         await watcher.end(turn)
         assert watcher.all("turn.completed")[-1]["turn_id"] == turn

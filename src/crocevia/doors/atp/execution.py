@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final
 
 from msgspec import UNSET, Raw
@@ -13,7 +14,8 @@ from crocevia.asgi.types import Headers
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.turn import Unreadable
-from crocevia.runtime.control import chat_attachments, chats
+from crocevia.runtime.control import chat_attachments
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.turns import Feed, Row, Turns
 
 from . import encode_v2, encode_v3
@@ -39,20 +41,18 @@ class Execution:
         key = _idempotency_key(request)
         if body.attachment_ids and key is None:
             raise _invalid("Idempotency-Key", "idempotency_key_needed")
-        carried = await _carried(request, body.attachment_ids)
+        ids = body.attachment_ids
         turn_id = await self._turns.send(
             request.user_id,
             request.params["chat_id"],
             body.message,
             key=key,
             wire=_wire(request),
-            attachments=carried,
+            attachment_ids=ids,
+            carry=partial(_carried, request.control, request.params["chat_id"], ids) if ids else None,
         )
         return Answer(
-            202,
-            wire.ChatMessageAccepted(
-                status="accepted", turn_id=turn_id, attachment_ids=body.attachment_ids if carried else UNSET
-            ),
+            202, wire.ChatMessageAccepted(status="accepted", turn_id=turn_id, attachment_ids=ids if ids else UNSET)
         )
 
     async def cancel(self, request: Request) -> Answer:
@@ -109,13 +109,9 @@ class Execution:
         return Live(run, _headers(feed), self._turns.closed)
 
 
-async def _carried(request: Request, ids: list[str]) -> list[Raw]:
+async def _carried(control: Control, chat_id: str, ids: list[str]) -> list[Raw]:
     """What a message carries, as the journal keeps it."""
-    if not ids:
-        return []
-    chat_id = request.params["chat_id"]
-    await chats.find(request.control, request.user_id, chat_id)
-    found = await chat_attachments.attach(request.control, chat_id, ids)
+    found = await chat_attachments.attach(control, chat_id, ids)
     return [Raw(json.encode(manifest(one))) for one in found]
 
 

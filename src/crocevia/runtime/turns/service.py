@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -32,6 +32,7 @@ from .stage import Failed, Stage
 from .tools import Toolbox
 
 LAST_LOOK: Final = 0.2  # seconds
+Carry: TypeAlias = Callable[[], Awaitable[Sequence[Raw]]]
 _TOGETHER: Final = 16  # turns that are resumed at the same time
 
 
@@ -110,9 +111,13 @@ class Turns:
         *,
         key: str | None = None,
         wire: int = 3,
-        attachments: Sequence[Raw] = (),
+        attachment_ids: Sequence[str] = (),
+        carry: Carry | None = None,
     ) -> str:
-        """Open a turn; its id. key: of this request: the same again gives the same turn.
+        """Open a turn; its id. key: of this request: the same again gives the same turn, whatever became of its files.
+
+        carry: fetches what the journal keeps of the files; asked only when a turn is opened, and what it raises is
+        raised here.
 
         Raises GatewayError: NOT_FOUND, DRAINING, UNAVAILABLE (`context_unavailable`), CONFLICT (`turn_in_progress`,
         `idempotency_conflict`, `team_unavailable`).
@@ -121,14 +126,19 @@ class Turns:
             raise GatewayError(Code.DRAINING)
         chat = await chats.find(self._control, user_id, chat_id)
         # A caller that leaves meanwhile must not leave behind a turn that nobody drives.
-        return await asyncio.shield(self._send(chat, message, key, wire, tuple(attachments)))
+        payload = msgspec.json.encode([message, *attachment_ids])
+        return await asyncio.shield(self._send(chat, message, payload, key, wire, carry))
 
-    async def _send(self, chat: Chat, message: str, key: str | None, wire: int, attachments: tuple[Raw, ...]) -> str:
-        payload = msgspec.json.encode([message, *attachments])
+    async def _send(
+        self, chat: Chat, message: str, payload: bytes, key: str | None, wire: int, carry: Carry | None
+    ) -> str:
         async with self._rooms.lock(chat.id):
             room = await self._rooms.enter(chat)
-            if room.fold.active is not None:
-                return await self._repeated(room, key, payload)
+            earlier = None if key is None else await self._log.find(chat.id, "message", key)
+            if earlier is not None:
+                return _same_turn(chat.id, Duplicate(earlier.payload == payload, earlier))
+            contexts.check_idle(room)
+            attachments = () if carry is None else tuple(await carry())
             return await self._open(room, message, payload, key, wire, attachments)
 
     async def _open(
@@ -154,15 +164,6 @@ class Turns:
             self._rooms.forget(chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
             raise
         return turn_id
-
-    async def _repeated(self, room: Room, key: str | None, payload: bytes) -> str:
-        """A turn is open: a repetition of a message is answered with its turn, everything else refused."""
-        if key is not None:
-            for command in await self._log.commands(room.chat.id):
-                if (command.kind, command.key) == ("message", key):
-                    return _same_turn(room.chat.id, Duplicate(command.payload == payload, command))
-        contexts.check_idle(room)
-        raise GatewayError(Code.INTERNAL)  # it was not idle a moment ago
 
     # --- to a turn under way ---------------------------------------------------------------------------------
 
