@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
@@ -20,6 +21,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import uvloop
 
@@ -126,8 +128,7 @@ def subscribers(page: Page) -> None:
             server.send(chat, "speak")
             time.sleep(seconds)
             cpu, took = server.cpu() - cpu, time.perf_counter() - began
-            time.sleep(3)
-            found = json.loads(say(crowd, "report"))
+            found = _settled(crowd)
         if found["lost"] or found["least"] != found["most"]:
             raise SystemExit(f"subscribers saw {found['least']} to {found['most']} events, {found['lost']} were cut")
         name = f"{count:,} subscribers"
@@ -136,6 +137,18 @@ def subscribers(page: Page) -> None:
         page.note(f"{name}: delay p99", "ms", percentile(found["delays"], 99), 150)
         page.note(f"{name}: server", "cores", cpu / took, 1)
         page.note(f"{name}: all readers", "cores", found["cpu"] / took)
+
+
+def _settled(crowd: subprocess.Popen[str]) -> dict[str, Any]:
+    """The report once everybody has seen the same and no more comes."""
+    before = -1
+    for _ in range(60):
+        time.sleep(1)
+        found: dict[str, Any] = json.loads(say(crowd, "report"))
+        if found["least"] == found["most"] == before:
+            break
+        before = found["most"]
+    return found
 
 
 def restarts(page: Page) -> None:
