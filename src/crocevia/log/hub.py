@@ -25,16 +25,16 @@ class Reader:
 
     __slots__ = ("quiet_since", "stalled", "task", "waits", "writing_since")
 
-    def __init__(self, now: float) -> None:
+    def __init__(self) -> None:
         self.task = asyncio.current_task()
         self.waits: asyncio.Future[bool] | None = None
-        self.quiet_since = now
+        self.quiet_since = 0.0
         self.writing_since: float | None = None
         self.stalled = False
 
 
 class Hub:
-    """Use it from one event loop."""
+    """Use it from one event loop. now: its clock, never more than a sweep behind while there are readers."""
 
     def __init__(self, *, capacity: int = BYTES, quiet: float = QUIET, stall: float = STALL) -> None:
         self._rings: dict[str, Ring] = {}
@@ -45,6 +45,7 @@ class Hub:
         self._sweep_every = min(SWEEP, quiet / 4, stall / 4)
         self._sweeping: asyncio.TimerHandle | None = None
         self.size = 0
+        self.now = 0.0
 
     def head(self, chat: str) -> int:
         """The newest seq known here; 0 if nothing is."""
@@ -80,11 +81,13 @@ class Hub:
             ring.clear()
 
     def attach(self, chat: str, reader: Reader) -> Ring:
+        loop = asyncio.get_running_loop()
+        reader.quiet_since = self.now = loop.time()
         self._readers.add(reader)
         ring = self.ring(chat)
         ring.readers += 1
         if self._sweeping is None:
-            self._sweeping = asyncio.get_running_loop().call_later(self._sweep_every, self._sweep)
+            self._sweeping = loop.call_later(self._sweep_every, self._sweep)
         return ring
 
     def detach(self, ring: Ring, reader: Reader) -> None:
@@ -113,7 +116,7 @@ class Hub:
 
     def _sweep(self) -> None:
         loop = asyncio.get_running_loop()
-        now = loop.time()
+        now = self.now = loop.time()
         for reader in self._readers:
             if reader.waits is not None and now - reader.quiet_since >= self._quiet and not reader.waits.done():
                 reader.waits.set_result(False)

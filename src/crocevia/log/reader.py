@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from crocevia.core.errors import Code, GatewayError, say
 
 from .hub import Hub, Reader, Stalled
 from .ring import PAGE, Encode, Ring
 from .values import Bounds, Log
+
+STORED: Final = 2000  # entries read from the log at once
 
 Write = Callable[[bytes], Awaitable[None]]
 
@@ -45,14 +47,13 @@ async def follow(
     encode: an entry as this version's frame; it is called once per entry and version, however many readers
     there are. A ping goes out as soon as the reader has caught up with the head it found, then after 15 s of silence.
     """
-    reader = Reader(asyncio.get_running_loop().time())
+    reader = Reader()
     ring = hub.attach(chat, reader)
     try:
         target = (await log.bounds(chat)).head
         if not ring.head:
             ring.reach(target)
-        stream = _Stream(log, chat, ring, reader, version, encode, write)
-        await stream.run(after, target, ping)
+        await _Stream(log, hub, chat, ring, reader, version, encode, write).run(after, target, ping)
     except asyncio.CancelledError:
         if not reader.stalled:
             raise
@@ -65,6 +66,7 @@ async def follow(
 
 class _Stream(NamedTuple):
     log: Log
+    hub: Hub
     chat: str
     ring: Ring
     reader: Reader
@@ -74,36 +76,44 @@ class _Stream(NamedTuple):
 
     async def run(self, cursor: int, target: int, ping: Callable[[], bytes]) -> None:
         greeted = False
+        chunk = self.ring.chunk
         while True:
-            data, cursor = await self.page(cursor, target)
-            if data:
-                await self.send(data)
-            elif not greeted and cursor >= target:
-                greeted = True
-                await self.send(ping())
-            elif not await self.pause():
-                await self.send(ping())
+            found = chunk(self.version, cursor, self.encode)
+            if found is None or (cursor < target and not found[0]):
+                found = b"", await self.replay(cursor)
+                if found[1] > cursor:
+                    cursor = found[1]
+                    continue
+            data, cursor = found
+            if not data:
+                if (greeted or cursor < target) and await self.pause():
+                    continue
+                greeted = greeted or cursor >= target
+                data = ping()
+            await self.send(data)
 
-    async def page(self, cursor: int, target: int) -> tuple[bytes, int]:
-        """What comes next: from the ring, else from the log."""
-        found = self.ring.chunk(self.version, cursor, self.encode)
-        if found is not None and (found[0] or cursor >= target):
-            return found
-        rows = await self.log.read(self.chat, cursor, PAGE)
-        return b"".join(map(self.encode, rows)), rows[-1].seq if rows else cursor
+    async def replay(self, cursor: int) -> int:
+        """Send what comes next in the log; its last seq."""
+        rows = await self.log.read(self.chat, cursor, STORED)
+        for at in range(0, len(rows), PAGE):
+            await self.send(b"".join(map(self.encode, rows[at : at + PAGE])))
+        return rows[-1].seq if rows else cursor
 
     async def send(self, data: bytes) -> None:
-        clock = asyncio.get_running_loop().time
-        self.reader.writing_since = clock()
+        # Thousands of readers pass here at the same moment: the hub's clock is good enough for minutes.
+        self.reader.writing_since = self.hub.now
         await self.write(data)
         self.reader.writing_since = None
-        self.reader.quiet_since = clock()
+        self.reader.quiet_since = self.hub.now
 
     async def pause(self) -> bool:
         """Until more is shown; False: it has been quiet for long."""
         waits = self.reader.waits = self.ring.wait()
+        woken = False
         try:
-            return await waits
+            woken = await waits
         finally:
             self.reader.waits = None
-            self.ring.leave(waits)
+            if not woken:
+                self.ring.leave(waits)
+        return woken

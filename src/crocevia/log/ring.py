@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
@@ -14,6 +14,9 @@ ROWS: Final = 4096  # entries kept per chat
 PAGE: Final = 500  # entries in one chunk
 PAGE_BYTES: Final = 262_144
 TICK: Final = 0.04  # seconds between two flushes of a busy chat
+TICK_READER: Final = 0.00004  # more of them per reader: a crowd is written to less often, in larger pieces
+LONGEST_TICK: Final = 0.08
+TOGETHER: Final = 256  # readers woken before everything else has its turn
 
 Encode = Callable[[Row], bytes]
 
@@ -140,7 +143,7 @@ class Ring:
                 self._chunks.clear()
             return
         loop = asyncio.get_running_loop()
-        left = self._flushed + TICK - loop.time()
+        left = self._flushed + min(max(TICK, self.readers * TICK_READER), LONGEST_TICK) - loop.time()
         if urgent or left <= 0:
             self._flush()
         elif self._timer is None:
@@ -154,6 +157,14 @@ class Ring:
         self.shown = self.head
         self._chunks.clear()
         waiting, self._waiting = self._waiting, set()
+        self._wake(iter(waiting))
+
+    def _wake(self, waiting: Iterator[asyncio.Future[bool]]) -> None:
+        woken = 0
         for future in waiting:
             if not future.done():
                 future.set_result(True)
+                woken += 1
+                if woken == TOGETHER:
+                    asyncio.get_running_loop().call_soon(self._wake, waiting)
+                    return

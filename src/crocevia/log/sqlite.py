@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Sequence
 from itertools import compress
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.ids import ulid
@@ -20,6 +20,8 @@ from .trim import cut
 from .values import Appended, Bounds, Command, CommandKind, Effect, Fence, Outcome, Row
 
 T = TypeVar("T")
+
+READ_BYTES: Final = 1024 * 1024  # of bodies in one page
 
 _STATE = (
     "SELECT l.id, l.epoch, l.fence, l.turn, l.first_seq, j.seq, j.sub FROM chat_logs l"
@@ -88,7 +90,13 @@ class SqliteLog:
 
     async def read(self, chat: str, after: int, limit: int = 500) -> list[Row]:
         def work(tx: Transaction) -> list[Row]:
-            return [Row(*row) for row in tx.connection.execute(_READ, (chat, after, limit))]
+            rows, size = [], 0
+            for row in map(Row._make, tx.connection.execute(_READ, (chat, after, limit))):
+                rows.append(row)
+                size += len(row.body)
+                if size >= READ_BYTES:
+                    break
+            return rows
 
         return await self._database.read(work)
 

@@ -120,7 +120,7 @@ class Log(Protocol):
         ...
 
     async def read(self, chat: str, after: int, limit: int = 500) -> list[Row]:
-        """Public entries after seq `after`, in order."""
+        """Public entries after seq `after`, in order; fewer than `limit` if they are large, none if there is none."""
         ...
 
     async def replay(self, chat: str) -> list[Entry]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Coroutine
 from contextlib import suppress
 from typing import Any
 
@@ -58,8 +58,8 @@ async def _write(stream: Stream, first: bytes, send: Send, request: Request) -> 
 
 
 async def _run(live: Live, send: Send, request: Request) -> None:
-    async def write(data: bytes) -> None:
-        await send({"type": "http.response.body", "body": data, "more_body": True})
+    def write(data: bytes) -> Awaitable[None]:
+        return send({"type": "http.response.body", "body": data, "more_body": True})
 
     try:
         await live.run(write)
