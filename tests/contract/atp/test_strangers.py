@@ -1,94 +1,10 @@
-"""Two users on one server: neither sees, guesses or disturbs what is the other's."""
+"""Two users on one server: what is one's own, and what one may build upon. Every operation: test_strangers_walk.py."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from tests.contract.atp.forms import form, headers
-from tests.contract.atp.test_completions import a_turn
 from tests.contract.atp.test_rows import AGENT, SCHEMA, known
 from tests.contract.requirements import requirement
-from tests.doors.atp.contract import operations
-from tests.doors.atp.house import THREE, House, live
-
-# A body for every operation that has one: valid, so that only ownership can refuse it.
-BODIES: dict[str, Any] = {
-    "updateWorkspace": {"name": "mine now"},
-    "createChat": {"team_id": "{t}"},
-    "updateUserTool": {"timeout_seconds": 1},
-    "updateAgent": {"name": "mine now"},
-    "updateTeam": {"name": "mine now"},
-    "createWorkspaceFile": {"path": "/mine.md", "content": "x"},
-    "updateWorkspaceFile": {"path": "/kept.md", "content": "x"},
-    "convertWorkspaceFileToPdf": {"path": "/kept.md"},
-    "uploadChatAttachment": None,
-    "retryChatAttachment": None,
-}
-PARAMETERS = (
-    "{workspace_id}",
-    "{chat_id}",
-    "{completion_id}",
-    "{agent_id}",
-    "{team_id}",
-    "{key_id}",
-    "{name}",
-    "{attachment_id}",
-)
-# Pictures have no owner in their address but their id: test_images.py. A query makes a file's address whole.
-LATER = ("Image", "Wiki", "Artifact", "Webhook")
-QUERIES = {
-    "indexWorkspaceFiles": "?path=/kept.md",
-    "deleteWorkspaceFile": "?path=/kept.md",
-    "downloadWorkspaceFile": "?path=/kept.md",
-    "downloadChatAttachment": "?kind=original",
-}
-OWNED = [
-    row
-    for row in operations()
-    if "{" in row[2] and not any(word in row[0] for word in LATER) and not row[2].startswith(("/chats", "/atp"))
-]
-
-
-@requirement("A-ERR-4")
-def test_every_operation_answers_another_users_object_as_one_that_is_not_there() -> None:
-    async def work(place: House) -> None:
-        names = await known(place)
-        chat = await place.call("POST", f"/workspaces/{names['w']}/chats", {"team_id": names["t"]})
-        turn = await a_turn(place, chat.data["id"])
-        key = (await place.call("GET", "/api-keys")).data[0]["id"]
-        space = f"/workspaces/{names['w']}"
-        await place.call("POST", f"{space}/files", {"path": "/kept.md", "content": "hers"})
-        attachments = f"{space}/chats/{chat.data['id']}/attachments"
-        file = (await place.call("POST", attachments, headers=headers(), raw=[form(b"hers")])).data["attachment_id"]
-        real = dict(
-            zip(
-                PARAMETERS,
-                (names["w"], chat.data["id"], turn, names["m"], names["t"], key, "taken", file),
-                strict=True,
-            )
-        )
-        absent = {name: f"{value.partition('_')[0]}_01j5abcdefghjkmnpqrstvwxyz" for name, value in real.items()}
-        absent["{name}"] = "absent"
-        for name, method, path in OWNED:
-            theirs, nobodys = path, path
-            for parameter in PARAMETERS:
-                theirs = theirs.replace(parameter, real[parameter])
-                nobodys = nobodys.replace(parameter, absent[parameter])
-            body = BODIES.get(name)
-            assert (name in BODIES) is (method in ("POST", "PUT")), name
-            options: dict[str, Any] = {"key": place.eve.key, "headers": THREE | {"idempotency-key": "k2"}}
-            if name == "uploadChatAttachment":
-                options |= {"headers": headers("k2"), "raw": [form(b"eve's")]}
-            query = QUERIES.get(name, "")
-            seen = await place.call(method, theirs + query, body, **options)
-            guessed = await place.call(method, nobodys + query, body, **options)
-            assert (seen.status, guessed.status) == (404, 404), name
-            assert seen.raw == guessed.raw, name
-        assert len(OWNED) == 29
-        kept = await place.ask("GET", f"{space}/files/download?path=/kept.md")
-        assert kept.raw == b"hers"
-
-    live(work)
+from tests.doors.atp.house import House, live
 
 
 @requirement("A-ERR-4")
