@@ -19,13 +19,14 @@ from crocevia.runtime.control.responses import Responses
 from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
+from crocevia.runtime.turns.runs import Runs
 
 DAY: Final = 86_400.0
 
 
 @asynccontextmanager
 async def open_responses(
-    settings: Settings, control: Control, gateway: Gateway, engines: EngineSource
+    settings: Settings, control: Control, gateway: Gateway, runs: Runs, engines: EngineSource
 ) -> AsyncIterator[ResponsesDoor]:
     """Raises GatewayError(UNAVAILABLE) if the home was never initialised."""
     endpoints = settings.gateway.http.endpoints
@@ -37,6 +38,7 @@ async def open_responses(
     try:
         desk = Desk(
             gateway=gateway,
+            runs=runs,
             operators=await open_operators(control, rules(settings), lockout(settings.gateway.auth)),
             targets=Targets(Rosters(control), gateway, prefix=names.prefix, exposed=names.expose_catalog),
             responses=responses,
@@ -46,6 +48,7 @@ async def open_responses(
         )
         embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)
         door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
+        await door.start()
         yield door
     finally:
         if door is not None:

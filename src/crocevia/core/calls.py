@@ -12,6 +12,7 @@ from .events import ModelEvent
 from .messages import Message, Tool
 
 Reasoning = Literal["off", "on", "always"]
+Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
@@ -45,6 +46,13 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: tuple[str, ...] | None = None
 
 
+class Thinking(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How much a model that reasons should, and how it should tell of it. None: as its operator declared."""
+
+    effort: Effort | None = None
+    summary: Literal["auto", "concise", "detailed"] | None = None
+
+
 class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Everything an engine needs for one call.
 
@@ -65,6 +73,7 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     parallel_tool_calls: bool = True
     format: AnswerFormat | None = None
     sampling: Sampling = Sampling()
+    thinking: Thinking = Thinking()
 
 
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):

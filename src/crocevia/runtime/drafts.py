@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.calls import AnswerFormat, ModelRequest, Sampling, ToolChoice
+from crocevia.core.calls import AnswerFormat, ModelRequest, Sampling, Thinking, ToolChoice
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.messages import Message, Tool
 
@@ -36,6 +36,7 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     parallel_tool_calls: bool = True
     format: AnswerFormat | None = None
     sampling: Sampling = Sampling()
+    thinking: Thinking = Thinking()
     user_id: str | None = None
     agent: str | None = None
     spoiled: Mapping[int, str] = {}
@@ -59,6 +60,7 @@ def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:
         parallel_tool_calls=draft.parallel_tool_calls,
         format=draft.format,
         sampling=draft.sampling,
+        thinking=draft.thinking,
     )
 
 

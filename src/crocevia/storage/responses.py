@@ -17,7 +17,8 @@ _c: Final = responses.c
 class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     """input: the items that the request added, a JSON array. resource: the answer as it was told, a JSON object.
 
-    events: its stream, where that can be replayed. visible: the caller wanted it kept.
+    events: its stream, where that can be replayed. visible: the caller wanted it kept. chat: the one in which it is a
+    turn.
     """
 
     id: str
@@ -32,6 +33,7 @@ class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
     input: bytes
     resource: bytes
     events: bytes | None = None
+    chat: str | None = None
 
     def __repr__(self) -> str:
         return f"StoredResponse(id={self.id!r}, status={self.status!r})"
@@ -55,6 +57,7 @@ _NEWEST: Final = (
     .order_by(_c.created_at.desc(), _c.id.desc())
     .limit(1)
 )
+_UNFINISHED: Final = select(responses).where(_c.status.in_(("queued", "in_progress")))
 _DROP: Final = delete(responses).where(_c.id == bindparam("which"))
 _EXPIRE: Final = delete(responses).where(_c.expires_at <= bindparam("now"))
 
@@ -74,6 +77,11 @@ def newest(tx: Transaction, subject: str, agent: str, session: str, now: float) 
     """The id of the session's last answer that did not fail."""
     found: str | None = tx.scalar(_NEWEST, of=subject, by=agent, within=session, now=now)
     return found
+
+
+def unfinished(tx: Transaction) -> list[StoredResponse]:
+    """Answers that were being made when they were last written."""
+    return [_value(row) for row in tx.all(_UNFINISHED)]
 
 
 def drop(tx: Transaction, response_id: str) -> bool:

@@ -39,11 +39,17 @@ class Team(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _OWNED: Final = teams.c.user_id == bindparam("owner")
-_LIST: Final = select(teams).where(_OWNED).order_by(teams.c.id).limit(bindparam("most"))
-_BORN: Final = select(teams.c.id, teams.c.created_at).where(_OWNED).order_by(teams.c.id).limit(bindparam("most"))
+_LISTED: Final = teams.c.implicit == 0
+_LIST: Final = select(teams).where(_OWNED, _LISTED).order_by(teams.c.id).limit(bindparam("most"))
+_BORN: Final = (
+    select(teams.c.id, teams.c.created_at).where(_OWNED, _LISTED).order_by(teams.c.id).limit(bindparam("most"))
+)
 _FIND: Final = select(teams).where(teams.c.id == bindparam("which"), _OWNED)
-_COUNT: Final = select(func.count()).select_from(teams).where(_OWNED)
-_LED: Final = select(teams.c.name).where(teams.c.orchestrator_id == bindparam("agent")).order_by(teams.c.name).limit(5)
+_COUNT: Final = select(func.count()).select_from(teams).where(_OWNED, _LISTED)
+_LED_ALL: Final = (
+    select(teams.c.name).where(teams.c.orchestrator_id == bindparam("agent")).order_by(teams.c.name).limit(5)
+)
+_LED: Final = _LED_ALL.where(_LISTED)
 _DROP: Final = delete(teams).where(teams.c.id == bindparam("which"))
 _MEMBERS: Final = (
     select(team_members.c.team_id, team_members.c.agent_id, agents.c.name, team_members.c.role)
@@ -64,6 +70,12 @@ _SET: Final = (
         updated_at=bindparam("now"),
     )
 )
+_IMPLICIT: Final = select(teams.c.id).where(
+    teams.c.orchestrator_id == bindparam("agent"), teams.c.implicit == 1, _OWNED
+)
+_ADD_IMPLICIT: Final = inserting(
+    teams, "id", "user_id", "name", "orchestrator_id", "created_at", "updated_at", "implicit"
+)
 _DROP_MEMBERS: Final = delete(team_members).where(team_members.c.team_id == bindparam("which"))
 _ADD_MEMBER: Final = inserting(team_members, "team_id", "position", "agent_id", "name", "role")
 
@@ -71,7 +83,7 @@ _NAMED: Final = select(teams.c.id).where(_OWNED, teams.c.name == bindparam("call
 _BY_NAME: Final = (
     select(teams.c.id, teams.c.name, agents.c.name.label("orchestrator"))
     .join(agents, agents.c.id == teams.c.orchestrator_id)
-    .where(_OWNED)
+    .where(_OWNED, _LISTED)
     .order_by(teams.c.name)
 )
 _AGENT_IDS: Final = select(agents.c.name, agents.c.id).where(agents.c.user_id == bindparam("owner"))
@@ -161,9 +173,33 @@ def drop(tx: Transaction, team_id: str) -> None:
     tx.run(_DROP, which=team_id)
 
 
-def led_by(tx: Transaction, agent_id: str) -> list[str]:
-    """Names of (at most five) teams that the agent leads."""
-    return [row.name for row in tx.all(_LED, agent=agent_id)]
+def led_by(tx: Transaction, agent_id: str, *, implicit: bool = False) -> list[str]:
+    """Names of (at most five) teams that the agent leads. implicit: the one that it makes up alone, too."""
+    return [row.name for row in tx.all(_LED_ALL if implicit else _LED, agent=agent_id)]
+
+
+def find_implicit(tx: Transaction, user_id: str, agent_id: str) -> str | None:
+    """The id of the team that the agent makes up alone."""
+    found: str | None = tx.scalar(_IMPLICIT, owner=user_id, agent=agent_id)
+    return found
+
+
+def implicit(tx: Transaction, user_id: str, agent_id: str, agent: str, now: float) -> str:
+    """The id of the team that the agent makes up alone, made if it is not there."""
+    found = find_implicit(tx, user_id, agent_id)
+    if found is None:
+        found = new_id("team")
+        tx.run(
+            _ADD_IMPLICIT,
+            id=found,
+            user_id=user_id,
+            name=f"{agent} ({agent_id[-6:]})",
+            orchestrator_id=agent_id,
+            created_at=now,
+            updated_at=now,
+            implicit=1,
+        )
+    return found
 
 
 def leave_all(tx: Transaction, user_id: str, agent_id: str) -> None:
@@ -221,7 +257,9 @@ def _write_members(tx: Transaction, team: Team) -> None:
 
 
 def _value(row: Row, members: Iterable[Row]) -> Team:
+    fields = row._asdict()
+    del fields["implicit"]
     return Team(
-        **row._asdict(),
+        **fields,
         members=tuple(Member(agent_id=member.agent_id, name=member.name, role=member.role) for member in members),
     )

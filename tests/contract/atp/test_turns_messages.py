@@ -182,7 +182,8 @@ def test_a_chat_whose_team_is_gone_says_so() -> None:
 
         def hide(tx: Any) -> None:
             tx.connection.execute(
-                "INSERT INTO users SELECT 'usr_x', name, role, created_at, updated_at FROM users LIMIT 1"
+                "INSERT INTO users (id, name, role, created_at, updated_at)"
+                " SELECT 'usr_x', name, role, created_at, updated_at FROM users LIMIT 1"
             )
             tx.connection.execute("UPDATE teams SET user_id = 'usr_x' WHERE name = 'cast'")
 

@@ -246,7 +246,7 @@ def test_an_answer_that_nobody_makes_any_more_has_failed(tmp_path: Path) -> None
     async def scene() -> None:
         gate = asyncio.Event()
         async with upstream(tmp_path, play(gate)) as (home, _):
-            made = await home.respond("hi", background=True)
+            made = await home.respond("hi", model="Pepper mini", background=True)
             door: Any = home.service.routes["/v1/responses"]
             await door.close()
             last = (await home.get(f"/v1/responses/{made['id']}")).json()

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Raw
 
 from . import entries as e
+from .brief import Brief
 from .calls import CallState
 from .ids import derive
 from .instance import Instance, Phase
@@ -50,12 +51,13 @@ def open_turn(
     before: Totals | None = None,
     wire: int = 3,
     attachments: tuple[Raw, ...] = (),
+    brief: Brief | None = None,
 ) -> list[e.Entry]:
     """The entries that open `turn_id` for a message of the user; `plan.agents[0]` leads."""
     card = plan.agents[0]
     agent = e.Agent(derive("ag", at, turn_id, "root"), card.name, "orchestrator", None, card.model)
     entries: list[e.Entry] = [
-        e.TurnOpened(turn=turn_id, at=at, plan=plan, before=before or Totals(), wire=wire),
+        e.TurnOpened(turn=turn_id, at=at, plan=plan, before=before or Totals(), wire=wire, brief=brief),
         e.TurnStarted(turn=turn_id, at=at, input=message, attachments=attachments),
         e.AgentStarted(turn=turn_id, at=at, agent=agent),
     ]

@@ -9,7 +9,7 @@ from ..messages import ToolCall, ToolMessage
 from . import entries as e
 from .plan import ANSWER, DELEGATE, Plan, ToolKind
 
-CallKind = Literal["server", "knowledge", "client", "delegate", "answer", "unknown"]
+CallKind = Literal["server", "knowledge", "client", "caller", "delegate", "answer", "unknown"]
 
 
 class CallState(StrEnum):
@@ -81,6 +81,11 @@ class Call:
         self.holder: str | None = None
         self.content = ""
         self.is_error = False
+
+    @property
+    def handed_over(self) -> bool:
+        """It waits for whoever started the turn, who sees it when the turn ends."""
+        return self.kind == "caller" and self.state is CallState.PROPOSED
 
     @property
     def wire_kind(self) -> ToolKind:

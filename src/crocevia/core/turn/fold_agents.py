@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..messages import UserMessage
+from ..messages import Message, UserMessage
 from ..messages import user as say_as_user
 from . import entries as e
+from .brief import continued
 from .calls import Call, kind_of
 from .files import placeholders
 from .ids import derive
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 def opened(turn: Turn, entry: e.TurnOpened) -> None:
     turn.id, turn.opened_at = entry.turn, entry.at
     turn.plan, turn.before, turn.wire = entry.plan, entry.before, entry.wire
+    turn.brief = entry.brief
 
 
 def started(turn: Turn, entry: e.TurnStarted) -> None:
@@ -77,9 +79,11 @@ def ended(turn: Turn, entry: e.Terminal) -> None:
     turn.terminal = entry
 
 
-def _asked(turn: Turn) -> UserMessage:
+def _asked(turn: Turn) -> tuple[Message, ...]:
+    if turn.brief is not None:
+        return turn.brief.said
     said = say_as_user(turn.input)
-    return UserMessage(parts=(*said.parts, *turn.files)) if turn.files else said
+    return (UserMessage(parts=(*said.parts, *turn.files)) if turn.files else said,)
 
 
 def agent_started(turn: Turn, entry: e.AgentStarted) -> None:
@@ -87,7 +91,7 @@ def agent_started(turn: Turn, entry: e.AgentStarted) -> None:
     if not turn.root_id:
         turn.root_id = agent.instance_id
         turn.instances[agent.instance_id] = Instance(agent, turn.plan.agents[0], 0, "foreground", None)
-        turn.root.start(entry.at, (*turn.history, _asked(turn)))
+        turn.root.start(entry.at, continued(turn.history, _asked(turn)))
         turn.root.context_tokens = turn.history_tokens
         return
     child = turn.instances[agent.instance_id]

@@ -105,6 +105,12 @@ class Instance:
         return [call for call in self.calls if call.state is not CallState.DONE]
 
     @property
+    def hands_over(self) -> bool:
+        """It has nothing more to do than to hand its open calls to whoever started the turn."""
+        calls = self.open_calls
+        return bool(calls) and all(call.handed_over for call in calls)
+
+    @property
     def at_boundary(self) -> bool:
         """Something can be put into its prompt now."""
         return self.started is not None and not (self.done or self.inflight or self.compacting or self.open_calls)
@@ -175,7 +181,7 @@ class Instance:
 
     def close(self) -> None:
         """Done for good; a failed step leaves its results in the context, so that the context stays sendable."""
-        self.context += [call.message() for call in self.calls]
+        self.context += [call.message() for call in self.calls if not call.handed_over]
         self.calls = []
         self.done = True
 

@@ -9,6 +9,7 @@ from ..messages import FilePart, Message
 from . import entries as e
 from . import fold_agents as agents
 from . import fold_calls as calls
+from .brief import Brief
 from .calls import Call, CallState
 from .instance import Instance, Phase
 from .plan import Plan, Totals, spent
@@ -30,6 +31,7 @@ class Turn:
         self.plan = Plan(agents=())
         self.before = Totals()
         self.wire = 3
+        self.brief: Brief | None = None
         self.input = ""
         self.files: tuple[FilePart, ...] = ()
         self.opened_at = 0
@@ -77,7 +79,7 @@ class Turn:
             return self.cause
         if self.root.failure is not None:
             return ("failed", *self.root.failure)
-        if self.phase(self.root) is Phase.READY and not self.steers_for(self.root_id):
+        if self.phase(self.root) is Phase.READY and (self.root.hands_over or not self.steers_for(self.root_id)):
             return ("completed", self.root.stop, "")
         return None
 
@@ -122,7 +124,7 @@ class Turn:
             return Phase.NEW
         if instance.inflight or instance.compacting:
             return Phase.THINKING
-        if instance.open_calls:
+        if instance.open_calls and not instance.hands_over:
             return Phase.ACTING
         if instance.due:
             return Phase.THINKING

@@ -10,6 +10,7 @@ from ..catalogue import ToolRule
 from ..usage import Usage
 
 ToolKind = Literal["server", "client", "knowledge"]
+CardKind = Literal["server", "client", "knowledge", "caller"]
 DELEGATE = "delegate_task"
 ANSWER = "answer_escalation"
 
@@ -19,7 +20,8 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     rounds: model answers per instance. depth: how deep members may delegate (root is 0). children: delegations
     per turn. parallel_tools: calls of one instance at work at once; the rest of them queue. attempts: tries of
-    one model call. interruptions: model calls lost to restarts, per instance.
+    one model call. interruptions: model calls lost to restarts, per instance. tool_calls: of the platform's own
+    tools, per turn; what is asked beyond is refused.
     """
 
     rounds: int = 50
@@ -30,6 +32,7 @@ class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     interruptions: int = 100
     wall_ms: int | None = 3_600_000
     cost_usd: float | None = None
+    tool_calls: int | None = None
 
 
 class AgentCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -54,10 +57,13 @@ class AgentCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class ToolCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool of this turn. `idempotent`: may run again after a crash. timeout_ms: for client tools."""
+    """A tool of this turn. `idempotent`: may run again after a crash. timeout_ms: for client tools.
+
+    A `caller` tool is run by whoever started the turn, after its end: calling it hands the turn over.
+    """
 
     name: str
-    kind: ToolKind
+    kind: CardKind
     idempotent: bool = False
     timeout_ms: int = 120_000
 

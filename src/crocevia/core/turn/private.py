@@ -8,6 +8,7 @@ from msgspec import Struct
 
 from ..messages import Message, Opaque, ToolCall
 from ..usage import Usage
+from .brief import Brief
 from .plan import Plan, Totals
 
 Role = Literal["orchestrator", "member"]
@@ -44,6 +45,7 @@ class TurnOpened(Base, frozen=True, kw_only=True, tag="turn.opened"):
     plan: Plan
     before: Totals = Totals()
     wire: int = 3
+    brief: Brief | None = None
 
 
 class ModelStarted(Base, frozen=True, kw_only=True, tag="model.started"):

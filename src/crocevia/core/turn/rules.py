@@ -147,7 +147,9 @@ def move_calls(turn: Turn, at: int) -> e.Entry | None:
 def _next_of(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:
     if call.state is CallState.REFUSED:
         return _tell_refusal(turn, instance, call, at)
-    refusal = call.refusal or _forbidden(instance, call)
+    if call.handed_over:
+        return None
+    refusal = call.refusal or _forbidden(instance, call) or _too_many(turn, call)
     if refusal is not None:
         return e.ToolRefused(turn=turn.id, at=at, call_id=call.id, code=refusal[0], message=refusal[1])
     if instance.card.permissions.get(call.tool.name) == "ask" and call.verdict is None:
@@ -161,6 +163,18 @@ def _forbidden(instance: Instance, call: Call) -> tuple[str, str] | None:
     if instance.card.permissions.get(call.tool.name) == "deny":
         return ("tool_denied", f"{call.tool.name} is not allowed")
     return None
+
+
+def _too_many(turn: Turn, call: Call) -> tuple[str, str] | None:
+    most = turn.plan.limits.tool_calls
+    if most is None or call.kind not in _OWN:
+        return None
+    begun = sum(one.kind in _OWN and one.state is not CallState.PROPOSED for one in turn.calls.values())
+    refused = sum(one.refusal is not None for one in turn.calls.values())
+    return ("limit_tool_calls", f"tool calls limit {most} reached") if begun - refused >= most else None
+
+
+_OWN = ("server", "knowledge")
 
 
 def _tell_refusal(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:

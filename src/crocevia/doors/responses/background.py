@@ -13,13 +13,14 @@ from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.runtime.gateway import Call, Cut
+from crocevia.runtime.gateway import Cut
 
-from . import errors
+from . import errors, plan
 from .encode import DONE, Frame, sse
 from .plan import Desk
-from .run import Run
+from .run import Run, Work
 
+UNFINISHED: Final = frozenset({"queued", "in_progress"})
 MOST: Final = 1000  # running at once
 
 
@@ -30,7 +31,7 @@ class Job:
         self.run = run
         self.frames: list[Frame] = []
         self.over = False
-        self.call: Call | None = None
+        self.call: Work | None = None
         self.task: asyncio.Task[None] | None = None
         self._waiting: set[asyncio.Event] = set()
 
@@ -65,6 +66,7 @@ class Background:
     def __init__(self, desk: Desk) -> None:
         self._desk = desk
         self._jobs: dict[str, Job] = {}
+        self._closing = False
 
     def find(self, subject: str, response_id: str) -> Job | None:
         job = self._jobs.get(response_id)
@@ -82,10 +84,28 @@ class Background:
         """Raises GatewayError if the call is not admitted, or too many run already."""
         if len(self._jobs) >= MOST:
             raise GatewayError(Code.UNAVAILABLE, say("background_busy", limit=MOST), retry_after=5)
-        job = Job(run)
-        run.resource = msgspec.structs.replace(run.resource, status="queued")
-        job.frames += run.encoder.queued(run.resource)
+        job = self._job(run)
         run.keep()
+        return job
+
+    async def resume(self) -> None:
+        """Go on with what an earlier process began; where nobody can, it has failed."""
+        for stored in await self._desk.responses.unfinished():
+            try:
+                run = Run(self._desk, plan.revived(stored), stored.chat)
+            except (GatewayError, msgspec.MsgspecError):
+                continue
+            if stored.chat is None:
+                run.fail(GatewayError(Code.UNAVAILABLE, say("answer_lost")))
+            else:
+                self._job(run)
+
+    def _job(self, run: Run) -> Job:
+        job = Job(run)
+        run.told = job.frames
+        if run.plan.background:
+            run.resource = msgspec.structs.replace(run.resource, status="queued")
+            job.frames += run.encoder.queued(run.resource)
         self._jobs[run.resource.id] = job
         job.task = asyncio.create_task(self._run(job))
         return job
@@ -99,7 +119,8 @@ class Background:
         await job.ended()
 
     async def close(self) -> None:
-        """Cut what still runs."""
+        """Cut what still runs; what is the turn of a chat goes on in the next process."""
+        self._closing = True
         for job in tuple(self._jobs.values()):
             if job.call is not None:
                 job.call.interrupt(Cut.DRAINED)
@@ -117,7 +138,8 @@ class Background:
                     if fresh:
                         await stream.write(sse(fresh))
                     if job.over and seen >= len(job.frames):
-                        await stream.end(DONE)
+                        ended = job.run.resource.status not in UNFINISHED
+                        await stream.end(DONE if ended else b"")  # else the next process goes on with it
                         return
                     more = asyncio.ensure_future(job.more(seen))
                     try:
@@ -128,9 +150,12 @@ class Background:
     async def _run(self, job: Job) -> None:
         run = job.run
         try:
-            job.call = run.open()
+            job.call = await run.open()
+            if self._closing:
+                asyncio.get_running_loop().call_soon(job.call.interrupt, Cut.DRAINED)
             run.resource = msgspec.structs.replace(run.resource, status="in_progress")
-            job.frames += run.encoder.progress(run.resource)
+            if run.plan.background:
+                job.frames += run.encoder.progress(run.resource)
             run.keep()
             await run.drive(job.call, job.write, insists=lambda: True)
             if job.call.cut is Cut.CLIENT_GONE:

@@ -40,7 +40,7 @@ async def compact(desk: Desk, scope: Scope, receive: Receive, send: Send) -> Non
         encode="compact",
         messages=(*made.draft.messages, UserMessage(parts=(TextPart(text=_ORDER),))),
     )
-    call = desk.gateway.open_model(operator.user_id, made.target.model, draft)
+    call = desk.gateway.open_model(operator.user_id, made.model, draft)
     with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
         await _answer(call, send)
 

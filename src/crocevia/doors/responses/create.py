@@ -8,15 +8,15 @@ from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import GatewayError
-from crocevia.runtime.gateway import Call, Cut
+from crocevia.runtime.gateway import Cut
 
 from . import head, plan
 from .background import Background
-from .encode import DONE, Frame, sse
+from .encode import DONE, TERMINAL, Frame, sse
 from .errors import refuse
 from .plan import Desk
 from .requests import body_of
-from .run import Run
+from .run import Run, Work
 
 
 async def create(desk: Desk, background: Background, scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,12 +35,14 @@ async def create(desk: Desk, background: Background, scope: Scope, receive: Rece
     if made.background:
         await background.answer(run, receive, send)
         return
-    call = run.open()
+    call = await while_there(receive, run.open()) if made.order is not None else await run.open()
+    if call is None:
+        return
     with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
         await (_stream if made.stream else _whole)(desk, run, call, send)
 
 
-async def _stream(desk: Desk, run: Run, call: Call, send: Send) -> None:
+async def _stream(desk: Desk, run: Run, call: Work, send: Send) -> None:
     async with EventStream(send, desk.ping_seconds) as stream:
 
         async def write(frames: list[Frame]) -> None:
@@ -56,7 +58,7 @@ async def _stream(desk: Desk, run: Run, call: Call, send: Send) -> None:
             await refuse(send, error)
 
 
-async def _whole(desk: Desk, run: Run, call: Call, send: Send) -> None:
+async def _whole(desk: Desk, run: Run, call: Work, send: Send) -> None:
     async def write(frames: list[Frame]) -> None:
         """Nothing is shown before the end."""
         if run.resource.status in _ENDED:
@@ -75,4 +77,3 @@ def is_last(frames: list[Frame]) -> bool:
 
 
 _ENDED = frozenset({"completed", "incomplete"})
-TERMINAL = frozenset({"response.completed", "response.incomplete", "response.failed"})

@@ -167,6 +167,10 @@ class ResponsesDoor:
         except Exception as error:
             await refuse(send, expected(error))
 
+    async def start(self) -> None:
+        """Go on with answers that an earlier process did not finish."""
+        await self._background.resume()
+
     async def close(self) -> None:
         """Cut what runs in the background."""
         await self._background.close()

@@ -6,6 +6,7 @@ frame is `event`, `data` and a blank line, with LF only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final, Literal
 
 import msgspec
@@ -13,7 +14,6 @@ from msgspec import Raw
 
 from crocevia.core import json
 from crocevia.core.events import (
-    ModelEvent,
     OpaqueBlock,
     ReasoningDelta,
     TextDelta,
@@ -21,11 +21,13 @@ from crocevia.core.events import (
     ToolCallDone,
     ToolCallStarted,
 )
+from crocevia.runtime.turns.runs import RunEvent, StepEnded
 
 from . import wire
 from .items import Sealed, seal
 
 DONE: Final = b"data: [DONE]\n\n"
+TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 Frame = tuple[str, bytes]
 Ending = Literal["completed", "incomplete"]
 
@@ -84,7 +86,7 @@ class Encoder:
         self._whole("response.in_progress", resource)
         return self._taken()
 
-    def feed(self, batch: list[ModelEvent]) -> list[Frame]:
+    def feed(self, batch: Sequence[RunEvent]) -> list[Frame]:
         """The frames of one batch; neighbouring texts become one delta."""
         texts: list[str] = []
         for event in batch:
@@ -203,6 +205,12 @@ class Encoder:
         item = wire.ReasoningItem(id=item_id, summary=[], encrypted_content=seal(sealed), status="completed")
         self._finish(index, item)
 
+    def _step(self, event: StepEnded) -> None:
+        """Another answer begins: what was said stands, and the blocks of its answer belong to the agent alone."""
+        self._close_thought()
+        self._close_text()
+        self._opaque.clear()
+
     # calls
 
     def _start_call(self, event: ToolCallStarted) -> None:
@@ -297,6 +305,7 @@ _ADD: Final[dict[type, Any]] = {
     ToolCallDelta: Encoder._spell_call,
     ToolCallDone: Encoder._end_call,
     OpaqueBlock: Encoder._keep,
+    StepEnded: Encoder._step,
 }
 
 
@@ -322,12 +331,24 @@ def replayed(resource: wire.Resource) -> list[Frame]:
         resource, status="in_progress", output=[], usage=None, completed_at=None, error=None, incomplete_details=None
     )
     frames = telling.begin(opening)
+    if resource.background:
+        telling = Encoder()
+        frames = telling.queued(msgspec.structs.replace(opening, status="queued")) + telling.progress(opening)
     for raw in resource.output:
         frames += telling.tell(raw)
     if resource.status == "failed" and resource.error is not None:
         fault = resource.error
         return frames + telling.fail({"type": "api_error", "code": fault.code, "message": fault.message}, resource)
     return frames + telling.end(resource)
+
+
+def heard(stream: bytes) -> list[Frame]:
+    """The frames that `sse` made a stream of."""
+    found = []
+    for frame in stream.split(b"\n\n")[:-1]:
+        kind, _, data = frame.partition(b"\n")
+        found.append((kind.removeprefix(b"event: ").decode(), data.removeprefix(b"data: ")))
+    return found
 
 
 def sse(frames: list[Frame]) -> bytes:
@@ -342,4 +363,4 @@ def sse(frames: list[Frame]) -> bytes:
     return b"".join(out)
 
 
-__all__ = ["DONE", "Encoder", "Frame", "sse"]
+__all__ = ["DONE", "TERMINAL", "Encoder", "Frame", "sse"]

@@ -39,11 +39,15 @@ class Placed(NamedTuple):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """system: what system and developer items say, in order. documents: texts of files, fenced."""
+    """system: what system and developer items say, in order. documents: texts of files, fenced.
+
+    known: how many of the messages come from earlier requests.
+    """
 
     system: tuple[str, ...]
     documents: tuple[str, ...]
     messages: tuple[Message, ...]
+    known: int = 0
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -110,6 +114,8 @@ def converse(items: Sequence[Placed], taken: Mapping[str, Taken]) -> Conversatio
     for place in items:
         building.outputs_of(place)
     for place in items:
+        if not place.kept:
+            building.begin_fresh()
         _ADD[_kind(place)](building, place)
     return building.whole()
 
@@ -133,6 +139,14 @@ class _Building:
         self._opaque: Opaque | None = None
         self._outputs: dict[str, Placed] = {}
         self._asked: set[str] = set()
+        self._known: int | None = None
+
+    def begin_fresh(self) -> None:
+        """What was said before ends here; calls that are still open there get their results from what comes."""
+        if self._known is None:
+            if not self._calls:
+                self._close()
+            self._known = len(self._messages) + bool(self._calls)
 
     def outputs_of(self, place: Placed) -> None:
         """Results are looked for by id: they need not stand right behind their calls."""
@@ -191,7 +205,8 @@ class _Building:
 
     def whole(self) -> Conversation:
         self._close()
-        return Conversation(tuple(self._system), tuple(self._placing.documents), tuple(self._messages))
+        known = self._known or 0
+        return Conversation(tuple(self._system), tuple(self._placing.documents), tuple(self._messages), known)
 
     def _close(self) -> None:
         """End the assistant's message; the results of its calls follow at once."""

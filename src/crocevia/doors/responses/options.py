@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.calls import AnswerFormat, ToolChoice
+from crocevia.core.calls import AnswerFormat, Effort, Thinking, ToolChoice
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Tool
 
@@ -130,6 +130,21 @@ def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
     return AnswerFormat(
         param=param, name=given.name or "", schema=Raw(schema), strict=bool(given.strict), description=given.description
     )
+
+
+def thinking(given: wire.Reasoning | None) -> Thinking:
+    """Raises GatewayError(INVALID_REQUEST) for an effort or a summary that there is not."""
+    if given is None:
+        return Thinking()
+    for name, value, known in (("effort", given.effort, _EFFORTS), ("summary", given.summary, _SUMMARIES)):
+        if value is not None and value not in known:
+            choices = ", ".join(known)
+            raise wrong(f"reasoning.{name}", "choice_of", path=f"reasoning.{name}", choices=choices)
+    return Thinking(effort=given.effort, summary=given.summary)  # type: ignore[arg-type]  # both are known words
+
+
+_EFFORTS: Final[tuple[str, ...]] = get_args(Effort)
+_SUMMARIES: Final = ("auto", "concise", "detailed")
 
 
 def within(value: float | None, param: str, least: float, most: float) -> float | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from crocevia.core import json
 from crocevia.core.calls import Sampling
@@ -17,8 +18,9 @@ from crocevia.runtime.control.intake import Intake
 from crocevia.runtime.control.operators import Operator, Operators
 from crocevia.runtime.control.responses import Link, Responses, StoredResponse, previous_missing
 from crocevia.runtime.gateway import CallDraft, Gateway
+from crocevia.runtime.turns.runs import Order, Runs
 
-from . import items, options, resource, wire
+from . import items, options, orders, resource, wire
 from .head import Head, session_key
 from .items import Conversation, Placed
 from .options import Tools
@@ -37,6 +39,7 @@ class Desk(msgspec.Struct, frozen=True):
     """What the whole door works with. max_body: bytes. ping_seconds: of silence on a stream."""
 
     gateway: Gateway
+    runs: Runs
     operators: Operators
     targets: Targets
     responses: Responses
@@ -46,12 +49,16 @@ class Desk(msgspec.Struct, frozen=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer to be made. keep: it is stored. given: the items of this request alone, as JSON."""
+    """One answer to be made. keep: it is stored. given: the items of this request alone, as JSON.
 
-    operator: Operator
-    target: Target
+    draft: the call of a model that it is. order: the run of an agent that it is instead.
+    """
+
+    user_id: str
     tools: Tools
     draft: CallDraft
+    model: str
+    order: Order | None
     resource: wire.Resource
     link: Link
     session: str | None
@@ -64,8 +71,10 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     def keep(self) -> bool:
         return self.resource.store or self.session is not None
 
-    def stored(self, shown: wire.Resource, keep_seconds: float, events: bytes | None = None) -> StoredResponse:
-        """The row of the answer as it is now."""
+    def stored(
+        self, shown: wire.Resource, keep_seconds: float, events: bytes | None = None, chat: str | None = None
+    ) -> StoredResponse:
+        """The row of the answer as it is now. chat: the one in which it is a turn."""
         now = time.time()
         return StoredResponse(
             id=shown.id,
@@ -80,7 +89,32 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             input=self.given,
             resource=json.encode(shown),
             events=events,
+            chat=chat,
         )
+
+
+def revived(stored: StoredResponse) -> Plan:
+    """What is known of an answer that an earlier process began. Raises GatewayError, msgspec.MsgspecError."""
+    shown = msgspec.json.decode(stored.resource, type=wire.Resource)
+    given = [
+        wire.Tool(name=tool.name, description=tool.description, parameters=Raw(bytes(tool.parameters)))
+        for tool in shown.tools
+    ]
+    choice = shown.tool_choice
+    return Plan(
+        user_id="",
+        tools=options.tools(given, choice if isinstance(choice, str) else msgspec.convert(choice, wire.Choice)),
+        draft=CallDraft(door="responses", encode=ENCODE, messages=()),
+        model="",
+        order=None,
+        resource=msgspec.structs.replace(shown, status="in_progress"),
+        link=Link(stored.subject, stored.agent, stored.session),
+        session=stored.session,
+        given=stored.input,
+        sealing=False,
+        stream=True,
+        background=shown.background,
+    )
 
 
 class _Told(msgspec.Struct):
@@ -108,6 +142,8 @@ async def make(
     if any(items.is_reference(place.item) for place in fresh):
         fresh = [await _followed(desk, operator, place, local or {}) for place in fresh]
     talk = await _converse(desk, target, [*_kept(chain), *fresh])
+    messages = _fitting(desk, target, request, talk.messages)
+    system = _added(request.instructions, head, talk)
     previous = chain[-1].id if chain else None
     shown = resource.opening(
         request,
@@ -117,31 +153,49 @@ async def make(
         previous=previous,
         store=request.store is not False,
     )
-    return Plan(
-        operator=operator,
-        target=target,
-        tools=tools,
-        draft=CallDraft(
-            door="responses",
-            encode=ENCODE,
-            messages=_fitting(desk, target, request, talk.messages),
-            system=_system(target, request.instructions, head, talk),
-            tools=tools.offered,
-            max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
-            stream=bool(request.stream or request.background),
-            session=session or request.prompt_cache_key,
-            bytes_in=bytes_in,
-            tool_choice=tools.choice,
-            parallel_tool_calls=request.parallel_tool_calls is not False,
-            format=form,
-            sampling=Sampling(
-                temperature=options.within(request.temperature, "temperature", 0, 2),
-                top_p=options.within(request.top_p, "top_p", 0, 1),
-                presence_penalty=options.within(request.presence_penalty, "presence_penalty", -2, 2),
-                frequency_penalty=options.within(request.frequency_penalty, "frequency_penalty", -2, 2),
+    draft = CallDraft(
+        door="responses",
+        encode=ENCODE,
+        messages=messages,
+        system="\n\n".join(text for text in (target.system, system) if text) or None,
+        tools=tools.offered,
+        max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
+        stream=bool(request.stream or request.background),
+        session=session or request.prompt_cache_key,
+        bytes_in=bytes_in,
+        tool_choice=tools.choice,
+        parallel_tool_calls=request.parallel_tool_calls is not False,
+        format=form,
+        sampling=_sampling(request),
+        thinking=options.thinking(request.reasoning),
+        agent=target.agent or None,
+    )
+    run = None
+    if target.definition is not None:
+        run = orders.order(
+            operator,
+            target,
+            draft,
+            tools,
+            system=system,
+            known=max(0, talk.known - len(talk.messages) + len(messages)),
+            answer_id=shown.id,
+            place=orders.place_of(
+                target,
+                chain,
+                named=session is not None,
+                kept=request.store is not False,
+                stays=bool(request.background),
             ),
-            agent=target.agent or None,
-        ),
+            tool_calls=request.max_tool_calls,
+            resumes=bool(request.background),
+        )
+    return Plan(
+        user_id=operator.user_id,
+        tools=tools,
+        draft=draft,
+        model=target.model,
+        order=run,
         resource=shown,
         link=Link(operator.subject, target.agent, named),
         session=session,
@@ -224,8 +278,18 @@ async def _converse(desk: Desk, target: Target, placed: list[Placed]) -> Convers
     return talk
 
 
-def _system(target: Target, instructions: str | None, head: Head, talk: Conversation) -> str | None:
-    told = [target.system, instructions, *talk.system]
+def _sampling(request: wire.Request) -> Sampling:
+    return Sampling(
+        temperature=options.within(request.temperature, "temperature", 0, 2),
+        top_p=options.within(request.top_p, "top_p", 0, 1),
+        presence_penalty=options.within(request.presence_penalty, "presence_penalty", -2, 2),
+        frequency_penalty=options.within(request.frequency_penalty, "frequency_penalty", -2, 2),
+    )
+
+
+def _added(instructions: str | None, head: Head, talk: Conversation) -> str | None:
+    """What joins whatever the agent or the model is told anyway."""
+    told = [instructions, *talk.system]
     if head.channel is not None:
         told.append(f"Channel: {head.channel[:80]}")
     told += talk.documents

@@ -8,53 +8,78 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from crocevia.core.errors import GatewayError
+from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
 from crocevia.runtime.control.responses import StoredResponse
-from crocevia.runtime.gateway import Call
+from crocevia.runtime.gateway import Call, Cut
+from crocevia.runtime.turns.runs import AgentRun
 
 from . import errors, options, resource
-from .encode import Encoder, Frame
+from .encode import Encoder, Frame, sse
+from .orders import turn_of
 from .plan import Desk, Plan
 
+Work: TypeAlias = Call | AgentRun
 Write: TypeAlias = Callable[[list[Frame]], Awaitable[None]]
 
 _CUT_SHORT: Final = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL})
 
 
 class Run:
-    """`resource` is the answer as it is known at the moment. insists: the caller can be told only by frames."""
+    """`resource` is the answer as it is known at the moment. told: every frame so far, where they can be asked for
+    again. insists: the caller can be told only by frames.
+    """
 
-    def __init__(self, desk: Desk, plan: Plan) -> None:
+    def __init__(self, desk: Desk, plan: Plan, chat: str | None = None) -> None:
+        """chat: where an earlier process began it."""
         self.plan = plan
         self.resource = plan.resource
         self.encoder = Encoder(plan.resource.id, sealing=plan.sealing, quiet=not (plan.stream or plan.background))
         self.kept: StoredResponse | None = None
         self.error: GatewayError | None = None
         self.events: bytes | None = None
+        self.told: list[Frame] | None = None
+        self.chat = chat
         self._desk = desk
 
-    def open(self) -> Call:
-        """Admit the call. Raises GatewayError."""
-        return self._desk.gateway.open_model(self.plan.operator.user_id, self.plan.target.model, self.plan.draft)
+    async def open(self) -> Work:
+        """Admit the call, or begin the run. Raises GatewayError."""
+        plan, desk = self.plan, self._desk
+        if self.chat is not None:
+            names = frozenset(tool.name for tool in plan.tools.offered)
+            return await desk.runs.adopt(self.chat, turn_of(self.resource.id), names)
+        if plan.order is None:
+            return desk.gateway.open_model(plan.user_id, plan.model, plan.draft)
+        work = await desk.runs.open(plan.order)
+        self.chat = work.chat_id
+        if self.chat is not None:
+            self.keep()
+        return work
 
-    async def drive(self, call: Call, write: Write, *, insists: Callable[[], bool]) -> None:
+    async def drive(self, call: Work, write: Write, *, insists: Callable[[], bool]) -> None:
         """Make the answer, frame by frame. Raises GatewayError if it failed before anything was written.
 
         A caller who hangs up (`call.cut`) ends it silently. The answer is stored before its last frame is written.
         """
+        self._desk.responses.running.add(self.resource.id)
         try:
             async with call:
                 await self._answer(call, write)
+            if self.chat is not None and call.cut is Cut.CLIENT_GONE:
+                self.cancelled()
         except Exception as error:
             known = errors.expected(error)
+            if _goes_on(call, known):
+                return
             self.fail(known, call)
             if not (self.encoder.started or insists()):
                 raise known from error
             frames = [] if self.encoder.started else self.encoder.begin(self.plan.resource)
             await write([*frames, *self.encoder.fail(errors.failure(known), self.resource)])
+        finally:
+            self._desk.responses.running.discard(self.resource.id)
 
-    async def _answer(self, call: Call, write: Write) -> None:
+    async def _answer(self, call: Work, write: Write) -> None:
         encoder = self.encoder
         async for batch in call:
             frames = encoder.begin(self.resource) if not encoder.started else []
@@ -68,10 +93,14 @@ class Run:
             options.check_met(self.plan.tools.choice, self.plan.tools.offered, called)
         frames = encoder.close("incomplete" if cut_short else "completed")
         self.resource = resource.ended(self.resource, encoder.items, answer.stop, answer.usage, int(time.time()))
+        frames += encoder.end(self.resource)
+        if self.told is not None:
+            self.events = sse([*self.told, *frames])
         self.keep()
-        await write(frames + encoder.end(self.resource))
+        await self.settled()
+        await write(frames)
 
-    def fail(self, error: GatewayError, call: Call | None = None) -> None:
+    def fail(self, error: GatewayError, call: Work | None = None) -> None:
         """The answer has failed; it is stored as that."""
         self.error = error
         usage = call.fold.usage if call is not None and self.encoder.started else None
@@ -80,11 +109,21 @@ class Run:
 
     def keep(self) -> None:
         """Store the answer as it is now, if it is to be stored at all."""
-        self.kept = self.plan.stored(self.resource, self._desk.responses.keep_seconds, self.events)
+        self.kept = self.plan.stored(self.resource, self._desk.responses.keep_seconds, self.events, self.chat)
         if self.plan.keep:
             self._desk.responses.put(self.kept)
+
+    async def settled(self) -> None:
+        """Return when what is to be stored is."""
+        if self.plan.keep:
+            await self._desk.responses.settled(self.resource.id)
 
     def cancelled(self) -> None:
         """Somebody asked for it to end."""
         self.resource = msgspec.structs.replace(self.resource, status="cancelled")
         self.keep()
+
+
+def _goes_on(call: Work, error: GatewayError) -> bool:
+    """This process ends, and the next one goes on with it."""
+    return isinstance(call, AgentRun) and call.resumes and error.code is Code.DRAINING

@@ -14,13 +14,13 @@ from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.control.responses import StoredResponse
-from crocevia.runtime.gateway import Call, Cut
+from crocevia.runtime.gateway import Cut
 
 from . import errors, head, plan
 from .encode import Frame
 from .head import Head
 from .plan import Desk
-from .run import Run
+from .run import Run, Work
 
 LONGEST_SECONDS: Final = 3600.0
 REMEMBERED: Final = 64  # answers that a connection can go on from without a store
@@ -71,7 +71,7 @@ class _Connection:
         self._asked = asked
         self._send = send
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._call: Call | None = None
+        self._call: Work | None = None
         self._gone = False
         self.chains: OrderedDict[str, list[StoredResponse]] = OrderedDict()
 
@@ -112,7 +112,7 @@ class _Connection:
         try:
             made = await plan.make(self._desk, self._operator, self._asked, request, len(message), local=self.chains)
             run = Run(self._desk, made)
-            self._call = run.open()
+            self._call = await run.open()
             if self._gone:
                 self._call.interrupt(Cut.CLIENT_GONE)
             await run.drive(self._call, self._write, insists=lambda: False)

@@ -14,13 +14,12 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.control.responses import StoredResponse
 
 from . import head, items, wire
-from .background import Background
-from .encode import DONE, replayed, sse
+from .background import UNFINISHED, Background
+from .encode import DONE, heard, replayed, sse
 from .parts import wrong
 from .plan import WRITE, Desk
 from .requests import check_method, number, query
 
-_UNFINISHED = frozenset({"queued", "in_progress"})
 _READ = "operator.read"
 
 
@@ -59,7 +58,8 @@ async def _get(
     stored = await desk.responses.find(subject, response_id)
     params = query(scope)
     if params.get("stream") not in ("true", "1"):
-        await reply(send, 200, _shown(stored, background.find(subject, response_id) is not None), [])
+        running = background.find(subject, response_id) is not None or response_id in desk.responses.running
+        await reply(send, 200, _shown(stored, running), [])
         return
     start = number(params, "starting_after", -1, -1, 1 << 31) + 1
     job = background.find(subject, response_id)
@@ -67,13 +67,17 @@ async def _get(
         await background.follow(job, start, receive, send)
         return
     async with EventStream(send, desk.ping_seconds) as stream:
-        frames = replayed(msgspec.json.decode(_shown(stored, False), type=wire.Resource))
-        await stream.end(sse(frames[start:]) + DONE)
+        if stored.events is not None:
+            frames = heard(stored.events)
+        else:
+            frames = replayed(msgspec.json.decode(_shown(stored, False), type=wire.Resource))
+        # Whoever heard more of it in another process is told how it ended at least.
+        await stream.end(sse(frames[min(start, len(frames) - 1) :]) + DONE)
 
 
 def _shown(stored: StoredResponse, running: bool) -> bytes:
-    """The answer; one that nobody is making any more has failed."""
-    if stored.status not in _UNFINISHED or running:
+    """The answer; one that nobody is making any more, and nobody will go on with, has failed."""
+    if stored.status not in UNFINISHED or running or stored.chat is not None:
         return stored.resource
     told = msgspec.json.decode(stored.resource, type=wire.Resource)
     fault = wire.Fault(code="server_error", message="The server was restarted before this answer was complete.")

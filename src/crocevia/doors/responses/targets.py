@@ -21,12 +21,27 @@ _NAMED: Final = 80
 
 
 class Target(msgspec.Struct, frozen=True, kw_only=True):
-    """agent: the name of whoever answers; empty for a bare model. model: of the catalogue. system: the agent's own."""
+    """agent: the name of whoever answers; empty for a bare model. model: of the catalogue. system: the agent's own.
+
+    definition: the agent; None for a bare model. workspace_id: where its files are.
+    """
 
     agent: str
     model: str
     system: str | None
     sees: bool
+    definition: Agent | None = None
+    workspace_id: str | None = None
+
+    @property
+    def acts(self) -> bool:
+        """It has tools of its own."""
+        return self.definition is not None and bool(self.definition.tools_enabled)
+
+    @property
+    def asks(self) -> bool:
+        """Some of them need somebody's permission."""
+        return self.acts and self.definition is not None and "ask" in self.definition.permissions.values()
 
 
 class Targets:
@@ -43,11 +58,11 @@ class Targets:
         name = self._agent_name(head, model)
         if name is None:
             assert model is not None
-            return self._target("", None, self._override(operator, head) or model)
+            return self._target(None, self._override(operator, head) or model)
         roster = await self._rosters.of(operator.user_id)
         agent = _pick(roster, name)
         chosen = self._override(operator, head) or self._rosters.model_of(agent)
-        return self._target(agent.name, agent.system_prompt, chosen)
+        return self._target(agent, chosen, roster.workspace_id)
 
     async def names(self, operator: Operator) -> list[str]:
         """Everything that answers to this operator, as `/v1/models` lists it."""
@@ -90,9 +105,18 @@ class Targets:
                 return name
         raise GatewayError(Code.NOT_FOUND, say("model_unknown", name=head.model[:_NAMED]))
 
-    def _target(self, agent: str, system: str | None, model: str) -> Target:
+    def _target(self, agent: Agent | None, model: str, workspace_id: str | None = None) -> Target:
         sees = self._gateway.abilities(model).images
-        return Target(agent=agent, model=model, system=system or None, sees=sees)
+        if agent is None:
+            return Target(agent="", model=model, system=None, sees=sees)
+        return Target(
+            agent=agent.name,
+            model=model,
+            system=agent.system_prompt or None,
+            sees=sees,
+            definition=agent,
+            workspace_id=workspace_id,
+        )
 
 
 def _pick(roster: Roster, name: str) -> Agent:

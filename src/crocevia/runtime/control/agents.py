@@ -8,7 +8,7 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage import agents as rows
-from crocevia.storage import teams
+from crocevia.storage import chats, teams
 from crocevia.storage.agents import Agent, Mode
 from crocevia.storage.database import Transaction
 
@@ -79,7 +79,10 @@ async def delete(control: Control, user_id: str, agent_id: str) -> None:
 
     def work(tx: Transaction) -> None:
         _owned(tx, user_id, agent_id)
-        _check_leads_nothing(tx, agent_id, "agent_id")
+        alone = teams.find_implicit(tx, user_id, agent_id)
+        if alone is not None and not chats.count_of_team(tx, alone):
+            teams.drop(tx, alone)
+        _check_leads_nothing(tx, agent_id, "agent_id", implicit=True)
         teams.leave_all(tx, user_id, agent_id)
         rows.drop(tx, agent_id)
 
@@ -106,8 +109,8 @@ def _check_name(tx: Transaction, user_id: str, name: str) -> None:
         raise invalid("name", "name_taken")
 
 
-def _check_leads_nothing(tx: Transaction, agent_id: str, param: str) -> None:
-    led = teams.led_by(tx, agent_id)
+def _check_leads_nothing(tx: Transaction, agent_id: str, param: str, *, implicit: bool = False) -> None:
+    led = teams.led_by(tx, agent_id, implicit=implicit)
     if led:
         raise GatewayError(Code.INVALID_REQUEST, say("leads_teams", teams=", ".join(led)), param=param)
 

@@ -25,6 +25,7 @@ __all__ = ["Link", "Responses", "StoredResponse"]
 
 GATHER_SECONDS: Final = 0.02
 RETRY_SECONDS: Final = 0.5
+PATIENCE_SECONDS: Final = 1.0
 SWEEP_SECONDS: Final = 3600.0
 LONGEST_CHAIN: Final = 2000
 
@@ -46,7 +47,10 @@ class Responses:
         self._clock = clock
         self._fresh: OrderedDict[str, StoredResponse] = OrderedDict()  # not yet written
         self._heads: dict[tuple[str, str, str], str] = {}  # of sessions, among what is not yet written
+        self.running: set[str] = set()  # being made in this process
         self._wake = asyncio.Event()
+        self._hurry = asyncio.Event()
+        self._written: dict[str, asyncio.Event] = {}
         self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._sweep())]
 
     def put(self, response: StoredResponse) -> None:
@@ -55,6 +59,20 @@ class Responses:
         if response.session is not None and response.status != "failed":
             self._heads[response.subject, response.agent, response.session] = response.id
         self._wake.set()
+
+    async def settled(self, response_id: str) -> None:
+        """Return when what was put of it is on disk; after a second anyway, it is kept in memory until it is."""
+        if response_id not in self._fresh:
+            return
+        written = self._written.setdefault(response_id, asyncio.Event())
+        self._hurry.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                await written.wait()
+
+    async def unfinished(self) -> list[StoredResponse]:
+        """Answers that an earlier process did not finish."""
+        return await self._database.read(rows.unfinished)
 
     async def find(self, subject: str, response_id: str) -> StoredResponse:
         """An answer that its caller wanted kept. Raises GatewayError(NOT_FOUND)."""
@@ -111,8 +129,11 @@ class Responses:
     async def _write(self) -> None:
         while True:
             await self._wake.wait()
-            await asyncio.sleep(GATHER_SECONDS)
+            with suppress(TimeoutError):
+                async with asyncio.timeout(GATHER_SECONDS):
+                    await self._hurry.wait()
             self._wake.clear()
+            self._hurry.clear()
             try:
                 await self._flush()
             except GatewayError:
@@ -125,6 +146,8 @@ class Responses:
         for written in batch:
             if self._fresh.get(written.id) is written:  # else a later state came meanwhile
                 del self._fresh[written.id]
+                if (waiting := self._written.pop(written.id, None)) is not None:
+                    waiting.set()
                 if written.session is not None:
                     key = (written.subject, written.agent, written.session)
                     if self._heads.get(key) == written.id:

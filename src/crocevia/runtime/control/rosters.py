@@ -11,7 +11,7 @@ import msgspec
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage import agents as rows
-from crocevia.storage import teams
+from crocevia.storage import teams, workspaces
 from crocevia.storage.agents import Agent
 from crocevia.storage.database import Transaction
 
@@ -26,11 +26,15 @@ _MAIN: Final = "main"
 
 
 class Roster(msgspec.Struct, frozen=True):
-    """A user's agents by name (lower case, too). default: who answers when nobody is named; None: nobody is."""
+    """A user's agents by name (lower case, too). default: who answers when nobody is named; None: nobody is.
+
+    workspace_id: the user's first; None: there is none.
+    """
 
     agents: dict[str, Agent]
     default: Agent | None
     read_at: float
+    workspace_id: str | None = None
 
     def find(self, name: str) -> Agent | None:
         return self.agents.get(name) or self.agents.get(name.lower())
@@ -80,7 +84,8 @@ class Rosters:
 def _load(tx: Transaction, user_id: str, now: float) -> Roster:
     found = rows.listed(tx, user_id, MOST)
     agents = {agent.name.lower(): agent for agent in found} | {agent.name: agent for agent in found}
-    return Roster(agents, _default(tx, user_id, found), now)
+    places = workspaces.listed(tx, user_id, 1)
+    return Roster(agents, _default(tx, user_id, found), now, places[0].id if places else None)
 
 
 def _default(tx: Transaction, user_id: str, found: list[Agent]) -> Agent | None:

@@ -11,6 +11,7 @@ from crocevia.core.catalogue import ModelSpec, ToolRule
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Tool
 from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, team_tools
+from crocevia.core.turn.brief import Brief
 from crocevia.core.turn.plan import DELEGATE
 from crocevia.runtime.control import models
 from crocevia.runtime.control.context import Control
@@ -46,6 +47,7 @@ class Cast(msgspec.Struct, frozen=True, kw_only=True):
     parts: dict[str, Part]
     built: dict[str, BuiltIn]
     derived: bool = False
+    brief: Brief | None = None
 
 
 class _Rows(msgspec.Struct, frozen=True):
@@ -63,8 +65,10 @@ async def cast_of(
     title: bool,
     memory: str = "",
     without: bool = False,
+    brief: Brief | None = None,
 ) -> Cast:
-    """The team of a chat as it is declared now. memory: what is remembered from earlier chats.
+    """The team of a chat as it is declared now. memory: what is remembered from earlier chats. brief: of a run, which
+    its one agent does alone.
 
     without: go on without the tools of servers that cannot be reached.
 
@@ -72,6 +76,8 @@ async def cast_of(
     tool servers is.
     """
     rows = await control.database.read(lambda tx: _read(tx, chat))
+    if brief is not None:
+        return await solo(control, toolbox, rows.agents[0], limits, brief, memory=memory, without=without)
     catalogue = control.catalogue.current
     specs = {agent.name: catalogue.models.get(model_of(control, agent)) for agent in rows.agents}
     leader = rows.agents[0]
@@ -106,6 +112,45 @@ async def cast_of(
     spec = specs[leader.name]
     engine = None if spec is None else catalogue.engines.get(spec.engine)
     return Cast(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.kind == "llama")
+
+
+async def solo(
+    control: Control,
+    toolbox: Toolbox,
+    agent: Agent,
+    limits: Limits,
+    brief: Brief,
+    *,
+    memory: str = "",
+    without: bool = False,
+) -> Cast:
+    """One agent with its own tools and its caller's. Raises GatewayError: UNAVAILABLE when its model or one of its tool
+    servers is, INVALID_REQUEST for a tool of the caller's that has the name of one of its own.
+    """
+    catalogue, model = control.catalogue.current, brief.model or model_of(control, agent)
+    spec = catalogue.models.get(model)
+    if spec is None:
+        raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model))
+    built = await _built(toolbox, agent, without) if agent.tools_enabled else {}
+    for index, tool in enumerate(brief.tools):
+        if tool.name in built:
+            raise GatewayError(Code.INVALID_REQUEST, say("tool_is_own", name=tool.name), param=f"tools[{index}].name")
+    engine = catalogue.engines.get(spec.engine)
+    free = {spec.engine} if engine is not None and engine.kind in _FREE else set()
+    mine = [tool.name for tool in brief.tools]
+    plan = Plan(
+        agents=(_card(agent, model, spec, free, [*built, *mine]),),
+        tools=(*_built_cards(built), *(ToolCard(name=name, kind="caller") for name in mine)),
+        limits=limits,
+    )
+    told = [agent.system_prompt, words.remembered(memory) if _knows(built) else "", brief.system or ""]
+    part = Part(
+        name=agent.name,
+        system="\n\n".join(text for text in told if text),
+        tools=(*(item.tool for item in built.values()), *brief.tools),
+        leads=False,
+    )
+    return Cast(plan=plan, parts={agent.name: part}, built=built, derived=True, brief=brief)
 
 
 def model_of(control: Control, agent: Agent) -> str:

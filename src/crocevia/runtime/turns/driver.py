@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from typing import Any, Protocol, TypeAlias
 
 import msgspec
 
 from crocevia.core.turn import Turn, advance, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
-from crocevia.log import Effect, Log
+from crocevia.log import Appended, Command, Effect, Fence
 
 from .commands import fact_of
 from .effects import effects_of
 from .rooms import Room, now_ms
+
+
+class Journal(Protocol):
+    """The part of `log.Log` that a driver needs."""
+
+    async def append(
+        self, fence: Fence, entries: Sequence[e.Entry], effects: Sequence[Effect] = (), *, read_upto: int | None = None
+    ) -> Appended: ...
+    async def commands(self, chat: str, after: int = 0) -> list[Command]: ...
+
 
 Perform: TypeAlias = Callable[["Driver", Any], Awaitable[None]]
 """Does what is wanted and reports facts. None of it returns anything; a want that needs nothing done has no entry."""
@@ -44,7 +54,7 @@ class Driver:
 
     def __init__(
         self,
-        log: Log,
+        log: Journal,
         room: Room,
         turn: Turn,
         perform: dict[type, Perform],

@@ -5,14 +5,43 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from typing import Protocol
 
+from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent, ReasoningDelta, TextDelta
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.instance import Instance
 from crocevia.log import Coalescer, Piece
+from crocevia.runtime.gateway import Call
 
 from .driver import Driver
 from .rooms import now_ms
+
+
+class Listener(Protocol):
+    """Whoever waits for a run, and hears its model before the journal's readers do."""
+
+    @property
+    def alone(self) -> bool:
+        """Nobody else follows: what the model says need not be journalled piece by piece."""
+        ...
+
+    @property
+    def resumes(self) -> bool:
+        """It goes on in the next process."""
+        ...
+
+    def began(self, call: Call) -> None:
+        """A call of the root's model is admitted."""
+        ...
+
+    async def take(self, batch: list[ModelEvent]) -> None:
+        """Returns when there is room for more."""
+        ...
+
+    def failed(self, error: GatewayError) -> None:
+        """A call failed with this; the turn's end will say so in words."""
+        ...
 
 
 class Heard:

@@ -22,8 +22,9 @@ from crocevia.runtime.gateway import Call, CallDraft, Gateway
 from . import files, words
 from .asides import Aside
 from .casting import Cast, Part
+from .drafts import drafted
 from .driver import Driver
-from .hearing import Heard
+from .hearing import Heard, Listener
 from .purse import Purse
 from .rooms import now_ms
 from .settings import TurnSettings
@@ -38,12 +39,21 @@ COMPACTION_SECONDS: Final = 600.0
 class Mind:
     """Thinks for the agents of one turn."""
 
-    def __init__(self, gateway: Gateway, cast: Cast, settings: TurnSettings, control: Control, purse: Purse) -> None:
+    def __init__(
+        self,
+        gateway: Gateway,
+        cast: Cast,
+        settings: TurnSettings,
+        control: Control,
+        purse: Purse,
+        listener: Listener | None = None,
+    ) -> None:
         self._gateway = gateway
         self._control = control
         self._cast = cast
         self._settings = settings
         self._purse = purse
+        self._listener = listener
         self._retry_after: dict[str, float] = {}
         self._titled = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -70,11 +80,9 @@ class Mind:
             draft = self._draft(driver, instance, part, context)
             async with self._money(driver, instance, draft):
                 call = self._open(driver, instance, draft)
-                async with call:
-                    async for batch in call:
-                        await heard.take(batch)
-                heard.flush()
-                await driver.report(step.answered(call, bill_of(call, instance)))
+                await self._listen(call, heard)
+                cut, bill = call.cut is not None and call.fold.stop is None, bill_of(call, instance)
+                await driver.report(step.failed(STOPPED, bill) if cut else step.answered(call, bill))
         except asyncio.CancelledError:
             if not driver.parted:
                 heard.flush()
@@ -82,10 +90,24 @@ class Mind:
             raise
         except GatewayError as error:
             heard.close()
-            if error.code is Code.DRAINING:
+            if error.code is Code.DRAINING and (self._listener is None or self._listener.resumes):
                 return  # the next process tries it again
+            if self._listener is not None:
+                self._listener.failed(error)
             self._retry_after[instance.id] = min(float(error.retry_after or BACKOFF), LONGEST_WAIT)
             driver.tell(step.failed(fault_of(error), bill_of(call, instance)))
+
+    async def _listen(self, call: Call, heard: Heard) -> None:
+        listener = self._listener
+        if listener is not None:
+            listener.began(call)
+        async with call:
+            async for batch in call:
+                if listener is None or not listener.alone:
+                    await heard.take(batch)
+                if listener is not None:
+                    await listener.take(batch)
+        heard.flush()
 
     async def compact(self, driver: Driver, want: w.Compact) -> None:
         turn, instance = driver.turn, driver.turn.instances[want.instance]
@@ -144,6 +166,8 @@ class Mind:
         self, driver: Driver, instance: Instance, part: Part, messages: tuple[Message, ...], encode: str = "turn"
     ) -> CallDraft:
         aside = encode != "turn"
+        if self._cast.brief is not None and not aside:
+            return drafted(self._cast.brief, part, messages, instance.agent.name, going_on=instance.step > 0)
         return CallDraft(
             door=DOOR,
             encode=encode,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
 from crocevia.core.errors import Code, GatewayError, say
@@ -15,6 +15,9 @@ from crocevia.log import Bounds, Fence, Log
 from crocevia.storage.chats import Chat
 
 from .effects import Tally
+
+if TYPE_CHECKING:
+    from .hearing import Listener
 
 NODE: Final = "local"
 LEASE_MS: Final = 24 * 3_600_000  # one process serves a home: nobody else can ask
@@ -28,15 +31,16 @@ class ContextUnavailable(GatewayError):
 
 
 class Room:
-    """One chat. seen: the newest command that an earlier turn has taken in."""
+    """One chat. seen: the newest command that an earlier turn has taken in. listener: whoever waits for this one."""
 
-    __slots__ = ("chat", "fence", "fold", "running", "seen", "tally")
+    __slots__ = ("chat", "fence", "fold", "listener", "running", "seen", "tally")
 
     def __init__(self, chat: Chat, fence: Fence, entries: list[e.Entry]) -> None:
         self.chat = chat
         self.fence = fence
         self.seen = 0
         self.running: asyncio.Task[None] | None = None
+        self.listener: Listener | None = None
         self.take(entries)
 
     def take(self, entries: list[e.Entry]) -> None:

@@ -27,6 +27,7 @@ from . import contexts, files
 from .commands import Output, Steering, Verdict
 from .feed import Feed
 from .rooms import Room, now_ms
+from .runs import Runs
 from .settings import TurnSettings
 from .stage import Failed, Stage
 from .tools import Toolbox
@@ -59,6 +60,7 @@ class Turns:
         self._failed = failed
         self._stage = Stage(control, gateway, log, toolbox, files, settings or TurnSettings(), failed)
         self._rooms = self._stage.rooms
+        self.runs = Runs(self._stage)
         self._draining: asyncio.Task[None] | None = None
 
     # --- a server's life -------------------------------------------------------------------------------------
@@ -87,6 +89,7 @@ class Turns:
         self.closed.set()
         if self._draining is not None:
             self._draining.cancel()
+        await self.runs.close()
         await self._stage.close()
 
     @property

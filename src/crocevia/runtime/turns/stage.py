@@ -7,18 +7,21 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from crocevia.core.errors import GatewayError
-from crocevia.core.turn import Turn, Unreadable
+from crocevia.core.turn import Limits, Turn, Unreadable
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
+from crocevia.core.turn.brief import Brief
 from crocevia.log import Effect, Fenced, Log, Unread
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
+from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
 
-from .casting import Cast, cast_of
-from .driver import Driver, Perform
+from .casting import Cast, cast_of, solo
+from .driver import Driver, Journal, Perform
 from .effects import Tally
+from .hearing import Listener
 from .models import Mind
 from .purse import Purse
 from .rooms import Room, Rooms
@@ -57,18 +60,34 @@ class Stage:
         self._files = files
         self._failed = failed
 
-    async def cast(self, chat: Chat, *, title: bool, without: bool = False) -> Cast:
+    async def cast(self, chat: Chat, *, title: bool, without: bool = False, brief: Brief | None = None) -> Cast:
         """Who plays in this chat now. Raises like `cast_of`."""
         memory = await asyncio.to_thread(self._memory, chat.workspace_id)
         limits = self.settings.limits
-        return await cast_of(self.control, self._toolbox, chat, limits, title=title, memory=memory, without=without)
+        return await cast_of(
+            self.control, self._toolbox, chat, limits, title=title, memory=memory, without=without, brief=brief
+        )
 
-    async def begin(self, room: Room, cast: Cast, entries: list[e.Entry], extra: Iterable[Effect] = ()) -> None:
+    async def solo(self, agent: Agent, workspace_id: str | None, brief: Brief, limits: Limits) -> Cast:
+        """One agent that plays alone. Raises like `casting.solo`."""
+        remembers = bool(agent.tools_enabled) and workspace_id is not None
+        memory = await asyncio.to_thread(self._memory, workspace_id) if remembers and workspace_id else ""
+        return await solo(self.control, self._toolbox, agent, limits, brief, memory=memory)
+
+    async def begin(
+        self,
+        room: Room,
+        cast: Cast,
+        entries: list[e.Entry],
+        extra: Iterable[Effect] = (),
+        listener: Listener | None = None,
+    ) -> None:
         """Write the entries that open the room's new turn, and drive it; hold the room's lock."""
         turn = room.fold.turn
         assert turn is not None
         room.tally = Tally()
-        driver = self._driver(room, turn, cast)
+        room.listener = listener
+        driver = self.driver(self.log, room, turn, cast, listener)
         await driver.append(entries, extra)
         self._drive(room, driver)
 
@@ -97,13 +116,14 @@ class Stage:
     async def _cast_again(self, chat: Chat, turn: Turn) -> Cast:
         """The prompts and tools of today for the plan of then; who is gone fails when it is called."""
         try:
-            return await self.cast(chat, title=turn.plan.title, without=True)
+            return await self.cast(chat, title=turn.plan.title, without=True, brief=turn.brief)
         except GatewayError:
             return Cast(plan=turn.plan, parts={}, built={}, derived=True)
 
-    def _driver(self, room: Room, turn: Turn, cast: Cast) -> Driver:
+    def driver(self, log: Journal, room: Room, turn: Turn, cast: Cast, listener: Listener | None = None) -> Driver:
+        """Somebody who drives this turn, not yet at work."""
         hands = Hands(cast, self.control.signer, self.settings)
-        mind = Mind(self.gateway, cast, self.settings, self.control, Purse(turn))
+        mind = Mind(self.gateway, cast, self.settings, self.control, Purse(turn), listener)
         perform: dict[type, Perform] = {
             w.CallModel: mind.call_model,
             w.Compact: mind.compact,
@@ -113,7 +133,7 @@ class Stage:
             w.StartChild: hands.start_child,
             w.End: hands.end,
         }
-        return Driver(self.log, room, turn, perform, self._failed)
+        return Driver(log, room, turn, perform, self._failed)
 
     def _drive(self, room: Room, driver: Driver) -> None:
         self.drivers[room.chat.id] = driver
@@ -144,6 +164,7 @@ class Stage:
                     rest = min(rest * 2, LAST_REST)
         finally:
             self.drivers.pop(room.chat.id, None)
+            room.listener = None
 
     async def _replaced(self, room: Room, hopeless: bool) -> Driver | None:
         async with self.rooms.lock(room.chat.id):
@@ -161,7 +182,7 @@ class Stage:
         turn = room.fold.active
         if turn is None:
             return None
-        driver = self._driver(room, turn, await self._cast_again(room.chat, turn))
+        driver = self.driver(self.log, room, turn, await self._cast_again(room.chat, turn), room.listener)
         await driver.read_commands()
         await driver.recover(resume=resume and self.settings.on_restart == "resume")
         return driver

@@ -40,5 +40,6 @@ call_records = Table(
     Column("partial", Integer, nullable=False, server_default=text("0")),
     Column("notes", Text),
     Index(None, "project", "started_at"),
+    Index("ix_call_records_user", "user_id", "started_at", sqlite_where=text("user_id is not null")),
     Index("ix_call_records_open", "id", sqlite_where=text("settled_at is null")),
 )

@@ -6,6 +6,7 @@ from sqlalchemy import CheckConstraint, Column, Float, ForeignKey, Table, Text, 
 
 from .metadata import metadata
 
+# allowance: JSON of what the user may use of models in a day.
 users = Table(
     "users",
     metadata,
@@ -14,6 +15,7 @@ users = Table(
     Column("role", Text, nullable=False),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
+    Column("allowance", Text, nullable=False, server_default=text("'{}'")),
     CheckConstraint("role in ('operator', 'member')", name="role"),
 )
 

@@ -7,7 +7,8 @@ from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, 
 from .metadata import metadata
 
 # input: what this request added, output and resource: the answer, events: its stream where it can be replayed;
-# all JSON. subject, agent, session: who may go on from it. visible 0: kept for its session only.
+# all JSON. chat: where its turn is, which has the same ULID.
+# subject, agent, session: who may go on from it. visible 0: kept for its session only.
 responses = Table(
     "responses",
     metadata,
@@ -23,6 +24,8 @@ responses = Table(
     Column("input", LargeBinary, nullable=False),
     Column("resource", LargeBinary, nullable=False),
     Column("events", LargeBinary),
+    Column("chat", Text),
+    Index("ix_responses_unfinished", "status", sqlite_where=text("status in ('queued', 'in_progress')")),
     Index(
         "ix_responses_session", "subject", "agent", "session", "created_at", sqlite_where=text("session is not null")
     ),

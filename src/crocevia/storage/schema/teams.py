@@ -29,6 +29,7 @@ agents = Table(
     Index(None, "user_id", "name", unique=True),
 )
 
+# implicit 1: of one agent, made for runs that name no team; it answers by id and is in no list.
 teams = Table(
     "teams",
     metadata,
@@ -39,6 +40,7 @@ teams = Table(
     Column("orchestrator_id", Text, ForeignKey("agents.id"), nullable=False, index=True),
     Column("created_at", Float, nullable=False),
     Column("updated_at", Float, nullable=False),
+    Column("implicit", Integer, nullable=False, server_default=text("0")),
     Index(None, "user_id", "name", unique=True),
 )
 
