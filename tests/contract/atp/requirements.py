@@ -10,6 +10,13 @@ CONTROL: tuple[R, ...] = (
     R("A-OPS-1", "Every operation of the inventory is at its address.", "10"),
     R("A-OPS-2", "Answers are {data} wrapped, except models, pages and the key list.", "7"),
     R("A-AUTH-1", "A request without a valid bearer is 401 unauthenticated, the same for every reason.", "6"),
+    R(
+        "A-AUTH-3",
+        "A dashboard's session cookie opens the control plane too.",
+        "6",
+        divergence="Only keys open it: no operation of the contract makes such a session, the panel has one of its "
+        "own, and a cookie that browsers send by themselves would let other sites act as their user.",
+    ),
     R("A-AUTH-2", "Health and the key list are public.", "10.9"),
     R("A-ID-1", "Identifiers are lower-case ULIDs with the prefix of their kind.", "5"),
     R("A-ERR-1", "Every error is {error: {type, code?, message, details?}}; details name fields.", "8"),

@@ -10,6 +10,7 @@ import pytest
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.doors.atp import errors, negotiation
+from crocevia.doors.atp.document import document as document_of_ours
 from crocevia.doors.atp.door import AtpDoor
 from crocevia.doors.atp.operation import Answer, Operation, Request, Rule
 from tests.contract.requirements import requirement
@@ -46,6 +47,19 @@ def test_every_way_of_having_no_key_is_the_same_401() -> None:
         assert (
             await place.call("GET", "/workspaces", key=None, headers=[("authorization", f"bearer  {key}")])
         ).status == 200
+
+    live(work)
+
+
+@requirement("A-AUTH-3")
+def test_a_cookie_is_no_key_and_no_such_way_in_is_documented() -> None:
+    async def work(place: House) -> None:
+        without = await place.call("GET", "/workspaces", key=None)
+        for value in ("session=x", f"session={place.ada.key}", f"authorization=Bearer {place.ada.key}"):
+            reply = await place.call("GET", "/workspaces", key=None, headers=[("cookie", value)])
+            assert (reply.status, reply.raw) == (401, without.raw)
+        schemes = document_of_ours(place.door.table)["components"]["securitySchemes"]
+        assert [scheme["type"] for scheme in schemes.values()] == ["http"]
 
     live(work)
 
