@@ -71,6 +71,20 @@ def test_what_is_there_already_is_in_the_way(path: str) -> None:
     live(work)
 
 
+@requirement("A-FILE-1")
+def test_what_every_workspace_has_cannot_be_deleted() -> None:
+    async def work(place: House) -> None:
+        files = await space(place)
+        await place.call("POST", files, {"path": "/wiki/kept.md", "content": "x"})
+        for path in ("/", "/wiki", "/skills"):
+            for end in ("", "&recursive=true"):
+                reply = await place.call("DELETE", f"{files}?path={path}{end}")
+                assert (reply.status, reply.json["error"]["type"]) == (409, "file_conflict"), path
+        assert (await place.call("GET", f"{files}?path=/wiki/kept.md")).data["content"] == "x"
+
+    live(work)
+
+
 @requirement("A-FILE-2")
 def test_no_address_takes_a_path_that_cannot_be() -> None:
     async def work(place: House) -> None:

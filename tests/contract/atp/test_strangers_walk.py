@@ -110,7 +110,9 @@ class World:
     async def as_eve(self, method: str, path: str, body: Any, ids: dict[str, str], rule: Rule | None = None) -> Reply:
         negotiated = {} if rule in (Rule.LIVE_2, Rule.READ_2) else THREE
         sent = {**negotiated, "idempotency-key": "eve-1"}
-        return await self.place.call(method, _full(spelled(path, ids)), spelled(body, ids), sent, self.eve)
+        reply = await self.place.call(method, _full(spelled(path, ids)), spelled(body, ids), sent, self.eve)
+        assert reply.header("x-request-id")
+        return reply
 
 
 def _nobodys(value: str) -> str:
@@ -223,7 +225,7 @@ async def hers(place: Theatre, table: tuple[Operation, ...], real: dict[str, str
     return [*found, *(path.read_bytes() for path in sorted(Path(place.home.files).rglob("*")) if path.is_file())]
 
 
-@requirement("A-ERR-4", "A-IMG-5")
+@requirement("A-ERR-3", "A-ERR-4", "A-IMG-5")
 def test_no_operation_shows_a_stranger_anything_or_lets_them_change_it() -> None:
     async def work(place: Theatre) -> None:
         known = await world(place)
