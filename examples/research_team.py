@@ -16,12 +16,12 @@ from typing import Any
 from envai_client import ClientToolRegistry, EnvaiClient, ToolContext
 
 LEAD = """You lead a small research team. For every question, do these steps in this order:
-1. delegate_task: agent "researcher", mode "foreground". The task is the question, word for word.
-2. delegate_task: agent "critic", mode "background". The task is the question, word for word.
-3. save_brief: a title, and what the researcher found as the text.
+1. delegate_task: agent "critic", mode "background". The task is the question.
+2. delegate_task: agent "researcher", mode "foreground". The task is the question.
+3. save_brief: the title, and what the researcher found as the text.
 4. reply with what the researcher found."""
 STEPS = ["delegate_task", "delegate_task", "save_brief"]  # one by one, so that a small model keeps to them too
-RESEARCHER = "Answer in three facts, one per line. The wiki may know something; if it does not, say what you know."
+RESEARCHER = "Answer with three short facts, one per line."
 CRITIC = "Do not answer the question: say in one sentence what it leaves out."
 SCHEMA = {
     "type": "object",
@@ -36,13 +36,12 @@ def prepare(client: EnvaiClient, model: str | None) -> str:
         client.tools.create("save_brief", SCHEMA, description="Keep a finished brief.", timeout_seconds=60)
     chosen = {"model": model} if model else {}
     save, plan = [{"name": "save_brief"}], {"tool_choice": STEPS}
-    tools = [{"name": "wiki_search"}]
     lead = agent(client, "lead", LEAD, "primary", external_tools_enabled=save, config=plan, **chosen)
-    researcher = agent(client, "researcher", RESEARCHER, "subagent", tools_enabled=tools, **chosen)
+    researcher = agent(client, "researcher", RESEARCHER, "subagent", **chosen)
     critic = agent(client, "critic", CRITIC, "subagent", **chosen)
     members = [
         {"agent_definition_id": researcher, "role": "finds facts"},
-        {"agent_definition_id": critic, "role": "finds what is missing"},
+        {"agent_definition_id": critic, "role": "finds what a question leaves out"},
     ]
     for team in client.teams.list():
         if team.name == "research":

@@ -32,7 +32,11 @@ async def open_turns(
         hub,
         Toolbox(standard_tools(files), {"mcp": McpServers(settings.mcp)}),
         files,
-        settings=TurnSettings(on_restart=settings.turns.on_restart, limits=_limits(settings.turns)),
+        settings=TurnSettings(
+            on_restart=settings.turns.on_restart,
+            limits=_limits(settings.turns),
+            tool_seconds=settings.turns.tool_seconds,
+        ),
         failed=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),
     )
     try:

@@ -49,13 +49,16 @@ class Calls(_Settings, frozen=True, kw_only=True):
 
 
 class Turns(_Settings, frozen=True, kw_only=True):
-    """Bounds of a turn. rounds: model answers per agent. depth, children: of delegation. None: no bound."""
+    """Bounds of a turn. rounds: model answers per agent. depth, children: of delegation. tool_seconds: for one tool of
+    the platform or of an MCP server. None: no bound.
+    """
 
     on_restart: Literal["resume", "fail"] = "resume"
     rounds: int = 50
     depth: int = 2
     children: int = 16
     parallel_tools: int = 8
+    tool_seconds: float = 120
     wall_seconds: float | None = 3600
     cost_usd: float | None = None
 

@@ -1,8 +1,10 @@
-"""An MCP server with three tools, over its standard streams."""
+"""An MCP server over its standard streams, or at the port that it is given."""
 
 from __future__ import annotations
 
+import asyncio
 import os
+import sys
 
 from mcp.server import MCPServer
 
@@ -27,5 +29,21 @@ def die() -> str:
     os._exit(1)
 
 
+@server.tool()
+async def wait() -> str:
+    """Takes its time."""
+    await asyncio.sleep(60)
+    return "late"
+
+
+@server.tool()
+def shout(length: int) -> str:
+    """Says much."""
+    return "a" * length
+
+
 if __name__ == "__main__":
-    server.run()
+    if len(sys.argv) > 1:
+        server.run("streamable-http", host="127.0.0.1", port=int(sys.argv[1]))
+    else:
+        server.run()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
@@ -27,6 +28,7 @@ _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64  # what providers take
 _PAGES: Final = 20
 _PATIENCE: Final = 2.0  # seconds
+_FRESH: Final = 5.0  # seconds after which a turn looks whether the server is still there
 
 
 class McpServers:
@@ -48,7 +50,7 @@ class McpServers:
 
 
 class _Session:
-    """client: of the `mcp` package while the session lasts."""
+    """client: of the `mcp` package while the session lasts. heard: when the server last answered."""
 
     def __init__(self, name: str, server: McpServer) -> None:
         self._name = name
@@ -58,10 +60,13 @@ class _Session:
         self._leave = asyncio.Event()
         self._client: Any = None
         self._broken = False
+        self._heard = 0.0
         self._offered: dict[str, BuiltIn] = {}
 
     async def tools(self) -> dict[str, BuiltIn]:
         async with self._lock:
+            if self._client is not None and time.monotonic() - self._heard > _FRESH:
+                await self._look(self._client)
             if self._broken:
                 await self.close()
             if self._task is None or self._task.done():
@@ -81,6 +86,7 @@ class _Session:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await client.send_ping()
+            self._heard = time.monotonic()
         except Exception:
             self._broken = client is self._client
 
@@ -101,6 +107,7 @@ class _Session:
             async with AsyncExitStack() as stack:
                 self._client = await stack.enter_async_context(await self._connect(stack))
                 self._offered = await self._list()
+                self._heard = time.monotonic()
                 ready.set_result(None)
                 await self._leave.wait()
         except Exception as error:
@@ -158,6 +165,7 @@ class _Session:
             except Exception as error:  # whatever it is, it is a value for the model, without what it says
                 await self._look(client)
                 return failed("tool_failed", f"{name} failed: {type(error).__name__}")
+            self._heard = time.monotonic()
             return Outcome(_value(result), is_error=bool(result.is_error))
 
         return run
