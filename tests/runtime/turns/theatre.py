@@ -23,7 +23,7 @@ from jsonschema import Draft202012Validator
 from crocevia.app.service import Service, open_service
 from crocevia.app.site import dispatch
 from crocevia.config import Settings
-from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, TeamSpec
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, TeamSpec
 from crocevia.runtime.control.init import Initialised
 from crocevia.storage import agents as agent_rows
 from crocevia.storage import declared, meta, teams
@@ -275,14 +275,14 @@ Script = Sequence[dict[str, Any]]
 
 
 def prepare(
-    home: Home, user: str, scripts: Mapping[str, Script], changes: Mapping[str, Mapping[str, Any]], window: int | None
+    home: Home, user: str, scripts: Mapping[str, Script], changes: Mapping[str, Mapping[str, Any]], **model: Any
 ) -> None:
     """One engine, model and agent per script; the first leads the team `cast`, with all others as its members."""
     names = list(scripts)
     with immediate(home.database) as tx:
         for name, script in scripts.items():
             declared.save(tx, EngineSpec(name=f"e-{name}", kind="scripted", script=list(script)), 0.0)
-            declared.save(tx, ModelSpec(name=f"m-{name}", engine=f"e-{name}", context_window=window), 0.0)
+            declared.save(tx, ModelSpec(name=f"m-{name}", engine=f"e-{name}", **model), 0.0)
             mode = "primary" if name == names[0] else "subagent"
             agent_rows.declare(tx, user, AgentSpec(name=name, mode=mode, model=f"m-{name}", system_prompt="Act."), 0.0)
             change_agent(tx, user, name, changes.get(name, {}))
@@ -305,16 +305,17 @@ async def theatre(
     agents: Mapping[str, Mapping[str, Any]] = {},
     settings: Settings | None = None,
     window: int | None = None,
+    prices: Prices | None = None,
     clean: bool = True,
 ) -> AsyncIterator[Theatre]:
-    """agents: columns of an agent's row by its name. clean: the server must not have complained."""
+    """agents: columns of an agent's row by its name. window, prices: of every model. clean: it must not complain."""
     with tempfile.TemporaryDirectory() as folder:
         home = Home(Path(folder) / "home")
         copies, made = _initialised()
         for name, content in copies:
             (home.path / name).parent.mkdir(parents=True, exist_ok=True)
             (home.path / name).write_bytes(content)
-        prepare(home, made.user_id, scripts, agents, window)
+        prepare(home, made.user_id, scripts, agents, context_window=window, prices=prices)
         place = Theatre(home, made, settings or Settings())
         await place.open()
         try:

@@ -191,7 +191,7 @@ def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tool
     return AgentCard(
         name=agent.name,
         model=model,
-        free=spec is not None and spec.engine in free,
+        free=spec is not None and spec.engine in free and not _priced(spec),
         tools=tuple(tools),
         permissions={name: rule for name, rule in agent.permissions.items() if rule in _RULES},
         rounds=_whole(config.get("max_rounds")),
@@ -222,6 +222,10 @@ def _told(tool: UserTool) -> Tool:
 
 def _knows(built: Mapping[str, BuiltIn]) -> bool:
     return any(item.kind == "knowledge" for item in built.values())
+
+
+def _priced(spec: ModelSpec) -> bool:
+    return spec.prices is not None and bool(spec.prices.input or spec.prices.output)
 
 
 def _choices(value: object) -> tuple[str, ...]:

@@ -150,14 +150,19 @@ class Mind:
             await self._titled.wait()
 
     def _money(self, driver: Driver, instance: Instance, draft: CallDraft) -> AbstractAsyncContextManager[None]:
-        """What the call may cost, set aside within the turn's limit. Raises GatewayError: MODEL_UNPRICED."""
+        """What the call may cost, set aside within the turn's limit. Raises like `_most`."""
+        most = self._most(driver, instance, draft)
+        return self._purse.hold(most) if most else nullcontext()
+
+    def _most(self, driver: Driver, instance: Instance, draft: CallDraft) -> float:
+        """What the call may cost at most; 0 without a limit. Raises GatewayError: MODEL_UNPRICED."""
         if instance.card.free or not self._purse.bounded:
-            return nullcontext()
+            return 0.0
         model = instance.card.model
         most = self._gateway.most_usd(driver.room.chat.user_id, model, draft)
         if most is None:
             raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model))
-        return self._purse.hold(most)
+        return most
 
     def _open(self, driver: Driver, instance: Instance, draft: CallDraft) -> Call:
         return self._gateway.open_model(driver.room.chat.user_id, instance.card.model, draft)
@@ -186,7 +191,12 @@ class Mind:
     ) -> Aside:
         part = Part(name=instance.agent.name, system=system, tools=(), leads=False)
         draft = self._draft(driver, instance, part, filled(messages, spoken_of), encode)
-        return Aside(instance, lambda: self._open(driver, instance, draft))
+
+        def opening() -> Call:
+            self._most(driver, instance, draft)
+            return self._open(driver, instance, draft)
+
+        return Aside(instance, opening)
 
 
 def _choice(instance: Instance, part: Part) -> ToolChoice:

@@ -1,0 +1,75 @@
+"""The money of one turn: it ends at its limit, and calls at the same time do not overrun it together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from crocevia.config import Settings, Turns
+from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
+from crocevia.storage import declared, meta
+from crocevia.storage.database import immediate
+
+from .theatre import Event, Theatre, change_agent, play, tool
+
+PRICES = Prices(input=1.0, output=10.0)
+CALL = {"usage": {"input_tokens": 0, "output_tokens": 1000}}  # 0.01 USD; held for it: 4096 tokens, 0.041 USD
+CHILDREN = 8
+
+
+def cost(end: Event) -> float:
+    return float(end["data"]["cost"])
+
+
+def test_a_turn_ends_at_its_limit_and_says_which() -> None:
+    async def work(place: Theatre) -> None:
+        watcher = await place.play("again")
+        end = watcher.events[-1]
+        assert (end["type"], end["data"]["code"]) == ("turn.failed", "limit_cost")
+        assert "0.025 USD" in end["data"]["message"]
+        assert cost(end) == end["data"]["usage"]["cost_usd"] == pytest.approx(0.03)
+        assert place.service.gateway.active == 0
+
+    script = {"main": [{"say": [CALL, {"tool": "list", "arguments": {}}]}]}
+    options: dict[str, Any] = {"agents": {"main": {"tools_enabled": tool("list")}}, "prices": PRICES}
+    play(script, work, settings=Settings(turns=Turns(cost_usd=0.025)), **options)
+
+
+@pytest.mark.parametrize(("limit", "ending"), [(0.05, "turn.failed"), (5.0, "turn.completed")])
+def test_members_at_the_same_time_do_not_spend_the_same_money(limit: float, ending: str) -> None:
+    delegate = {"tool": "delegate_task", "arguments": {"agent": "writer", "task": "go", "mode": "background"}}
+    scripts: dict[str, Any] = {
+        "main": [
+            {"when": {"contains": "begin"}, "say": [{"text": "Off."}, *[delegate] * CHILDREN, CALL]},
+            {"say": [{"text": "Good."}]},
+        ],
+        "writer": [{"say": [{"delay_ms": 100}, {"text": "Done."}, CALL]}],
+    }
+    scripts["main"].insert(1, {"when": {"after_tool": True}, "say": [{"text": "They work."}]})
+
+    async def work(place: Theatre) -> None:
+        watcher = await place.play("begin", timeout=18)
+        end = watcher.events[-1]
+        assert end["type"] == ending
+        if ending == "turn.failed":
+            assert end["data"]["code"] == "limit_cost" and limit <= cost(end) <= limit + 0.011
+        else:
+            assert cost(end) >= 0.01 * (CHILDREN + 1)
+
+    play(scripts, work, settings=Settings(turns=Turns(cost_usd=limit)), prices=PRICES)
+
+
+def test_under_a_limit_no_model_is_called_whose_price_nobody_knows() -> None:
+    async def work(place: Theatre) -> None:
+        with immediate(place.home.database) as tx:
+            declared.save(tx, EngineSpec(name="far", kind="openai-chat", base_url="http://127.0.0.1:9/v1"), 0.0)
+            declared.save(tx, ModelSpec(name="unheard-of", engine="far"), 0.0)
+            change_agent(tx, place.made.user_id, "main", {"model": "unheard-of"})
+            meta.bump_revision(tx)
+        await place.reopen()
+        watcher = await place.play("hello")
+        end = watcher.events[-1]
+        assert (end["type"], end["data"]["code"], cost(end)) == ("turn.failed", "model_unpriced", 0)
+
+    play({"main": [{"say": [{"text": "x"}]}]}, work, settings=Settings(turns=Turns(cost_usd=1.0)))
