@@ -14,6 +14,11 @@ TURNS: tuple[R, ...] = (
         "turn.started first, one terminal last; agent.text.done before agent.done; children before root.",
         "11",
     ),
+    R(
+        "T-EVT-4",
+        "A file that an agent writes into the workspace is told of as agent.artifact before its tool is done.",
+        "11.3",
+    ),
     R("T-EVT-2", "Usage is complete on every event that carries it; cost mirrors it; each agent counts once.", "11.9"),
     R("T-EVT-3", "chat_usage sums the turns without the time between them.", "11.9"),
     R("T-SSE-1", "One data line per event, no terminator, no comments; a ping after the replay.", "11.1"),
@@ -35,7 +40,8 @@ TURNS: tuple[R, ...] = (
         "T-CAP-1",
         "Capabilities list exactly what is emitted and works.",
         "10.1",
-        divergence="Version 2 leaves out the family chat and chat_title: both official clients refuse them there.",
+        divergence="Version 2 leaves out the family chat and chat_title: both official clients refuse them there. "
+        "agent.plan and agent.tool.delta are neither announced nor emitted: nothing here plans or runs in pieces.",
     ),
     R("T-CLI-1", "A client tool is offered only if it is registered and named by the agent.", "14.1"),
     R("T-CLI-2", "Requests are signed with Ed25519 over call id, name and canonical arguments.", "14.2"),

@@ -207,6 +207,31 @@ def test_a_context_near_the_window_is_summarised_and_the_summary_paid_for() -> N
     play({"main": script}, work, window=1000)
 
 
+@requirement("T-EVT-4")
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_file_that_an_agent_writes_is_told_of(version: int) -> None:
+    files = {"report.md": "# Tèa\n", "/data/rows.csv": "a,b\n", "../x.md": "no"}
+    say = [{"tool": "write", "arguments": {"path": path, "content": content}} for path, content in files.items()]
+    script = [{"when": {"after_tool": True}, "say": [{"text": "done"}]}, {"say": say}]
+
+    async def work(place: Theatre) -> None:
+        chat = await place.chat()
+        watcher = await place.watch(chat, version=version)
+        await place.say(chat, "write", version=version)
+        await watcher.end()
+        told = {event["data"].pop("artifact_id"): event["data"] for event in watcher.all("agent.artifact")}
+        assert len(told) == 2
+        assert sorted(told.values(), key=lambda made: str(made["name"])) == [
+            {"name": "/data/rows.csv", "media_type": "text/csv", "size": 4},
+            {"name": "/report.md", "media_type": "text/markdown", "size": 7},
+        ]
+        path = f"/api/v1/workspaces/{place.made.workspace_id}/files/download?path=/report.md"
+        assert (await place.call("GET", path)).raw == files["report.md"].encode()
+        assert [event["data"]["is_error"] for event in watcher.all("agent.tool.complete")].count(True) == 1
+
+    play({"main": script}, work, agents={"main": {"tools_enabled": tool("write")}})
+
+
 @requirement("T-KNO-1")
 def test_agents_read_search_and_where_allowed_write_what_the_workspace_knows() -> None:
     def use(name: str, **arguments: str) -> dict[str, Any]:

@@ -32,5 +32,6 @@ def test_every_event_type_that_is_announced_is_emitted_and_none_besides() -> Non
     team.test_a_steer_is_read_at_the_next_boundary(3)
     team.test_a_steer_finds_the_member_it_is_meant_for_or_nobody()
     team.test_what_a_lost_attempt_said_is_taken_back()
+    context.test_a_file_that_an_agent_writes_is_told_of(3)
     context.test_a_context_near_the_window_is_summarised_and_the_summary_paid_for()
     assert set(SEEN) == set(EVENT_TYPES)

@@ -24,7 +24,7 @@ _FRAME: Final = (
 )
 
 # What a turn can be told to say and this runtime has no occasion for.
-NOT_EMITTED: Final = (e.AgentPlan, e.Artifact, e.ToolDelta)
+NOT_EMITTED: Final = (e.AgentPlan, e.ToolDelta)
 
 
 class Encoder:

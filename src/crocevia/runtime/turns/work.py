@@ -11,6 +11,7 @@ from crocevia.core.turn import Totals, request_client
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.calls import CallState
+from crocevia.core.turn.ids import derive
 from crocevia.runtime.control.jwks import Signer
 
 from .casting import Cast
@@ -36,12 +37,18 @@ class Hands:
         call = turn.calls[want.call_id]
         began = now_ms()
         outcome = await self._outcome(driver, call.tool.name, call.tool.arguments)
-        at = now_ms()
+        at, agent = now_ms(), turn.instances[call.instance].agent
+        made = outcome.made
+        if made is not None:
+            artifact = derive("art", at, turn.id, call.id)
+            driver.tell(
+                e.Artifact(turn=turn.id, at=at, agent=agent, artifact_id=artifact, **msgspec.structs.asdict(made))
+            )
         driver.tell(
             e.ToolComplete(
                 turn=turn.id,
                 at=at,
-                agent=turn.instances[call.instance].agent,
+                agent=agent,
                 call_id=call.id,
                 result=_result(outcome),
                 is_error=outcome.is_error,

@@ -23,11 +23,20 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     set_title: Callable[[str], Awaitable[bool]]
 
 
+class Made(msgspec.Struct, frozen=True):
+    """A file that a tool left behind: its path, type and size in bytes."""
+
+    name: str
+    media_type: str
+    size: int
+
+
 class Outcome(msgspec.Struct, frozen=True):
     """`value` is anything JSON. An error is a value for the model."""
 
     value: Any
     is_error: bool = False
+    made: Made | None = None
 
 
 Run = Callable[[Scene, dict[str, Any]], Awaitable[Outcome]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from mimetypes import guess_type
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +15,7 @@ from crocevia.core.turn import normalise_title
 from crocevia.core.turn.plan import ToolKind
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 
-from .registry import BuiltIn, Outcome, Run, Scene, describe
+from .registry import BuiltIn, Made, Outcome, Run, Scene, describe
 
 WIKI: Final = "/wiki"
 SKILLS: Final = "/skills"
@@ -23,7 +24,7 @@ _PATH: Final = {"path": _TEXT}
 _WRITE: Final = {"path": _TEXT, "content": _TEXT}
 
 Work = Callable[[str, dict[str, Any]], Any]
-"""Blocking: workspace id and arguments to a JSON value."""
+"""Blocking: workspace id and arguments to a JSON value, or an Outcome."""
 
 
 def standard_tools(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
@@ -61,7 +62,7 @@ def _workspace(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
     return (
         make("read", "Read a text file of the workspace.", _PATH, _reader(files, "")),
         make("list", "List a folder of the workspace.", _PATH, _lister(files, "")),
-        make("write", "Write a text file of the workspace whole.", _WRITE, _writer(files, "")),
+        make("write", "Write a text file of the workspace whole.", _WRITE, _maker(files)),
     )
 
 
@@ -85,7 +86,8 @@ def _runner(properties: dict[str, Any], required: list[str], work: Work) -> Run:
         if wrong:
             return failed("invalid_arguments", f"wrong or missing: {', '.join(wrong)}")
         try:
-            return Outcome(await asyncio.to_thread(work, scene.workspace_id, arguments))
+            done = await asyncio.to_thread(work, scene.workspace_id, arguments)
+            return done if isinstance(done, Outcome) else Outcome(done)
         except GatewayError as error:
             return failed(error.code.value, render(error.message, "en"))
 
@@ -133,6 +135,16 @@ def _searcher(files: WorkspaceFiles, top: str) -> Work:
 
 def _writer(files: WorkspaceFiles, top: str) -> Work:
     return lambda workspace, given: {"new": files.write(workspace, _below(top, given["path"]), given["content"])}
+
+
+def _maker(files: WorkspaceFiles) -> Work:
+    def write(workspace: str, given: dict[str, Any]) -> Outcome:
+        path, text = _below("", given["path"]), given["content"]
+        new = files.write(workspace, path, text)
+        made = Made(path, guess_type(path)[0] or "text/plain", len(text.encode()))
+        return Outcome({"new": new}, made=made)
+
+    return write
 
 
 def _below(top: str, path: str) -> str:
