@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.doors.atp.schema import check_event
+
 from .breeder import Breeder
 from .turns_rig import TERMINALS, Follower, Rig, seeded, session
 
@@ -182,6 +184,8 @@ async def client_tool(rig: Rig, client: Any) -> None:
 
 def check(lane: Lane, turns: int) -> None:
     events, ran, ends = lane.follower.events, lane.ran, lane.ends
+    for event in events:
+        check_event(event, 3)
     assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
     assert [end["type"] for end in ends] == ["turn.completed"] * turns
     assert len([event for event in events if event["type"] in TERMINALS]) == turns

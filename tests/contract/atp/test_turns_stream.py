@@ -11,7 +11,8 @@ from crocevia.core.turn import entries as e
 from crocevia.doors.atp.capabilities import CAPABILITIES_2, CAPABILITIES_3
 from crocevia.doors.atp.events import DATA, EVENT_TYPES, NOT_EMITTED
 from tests.contract.requirements import requirement
-from tests.runtime.turns.theatre import THREE, VERSION, Theatre, check_event, play
+from tests.doors.atp.schema import check_event
+from tests.runtime.turns.theatre import THREE, VERSION, Theatre, play
 
 HELLO: dict[str, Any] = {"main": [{"say": [{"text": "Hello to you."}]}]}
 

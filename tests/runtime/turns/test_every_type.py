@@ -17,8 +17,7 @@ from tests.contract.atp import (
 from tests.contract.atp import (
     test_turns_team as team,
 )
-
-from .theatre import SEEN
+from tests.doors.atp.schema import SEEN
 
 
 @pytest.mark.slow
