@@ -1,4 +1,4 @@
-"""What an operator declares: engines, models, projects, recipes, agents, teams.
+"""What an operator declares: engines, models, projects, users, recipes, agents, teams.
 
 The same values are read by `crocevia apply`, kept by storage and served from memory to the hot path.
 Unset limits mean unlimited; unset permissions mean no. Secrets are never in here: an engine's key lives in
@@ -92,6 +92,16 @@ class ProjectSpec(_Declared, frozen=True, kw_only=True):
     timezone: str = "UTC"
     keep_texts_days: int = 0
     permissions: Permissions = Permissions()
+
+
+class UserSpec(_Declared, frozen=True, kw_only=True):
+    """What a user's agents and API keys may use of models, whatever the protocol. Unset: unlimited."""
+
+    name: str
+    hourly_limit: int | None = None
+    daily_budget_usd: float | None = None
+    max_concurrency: int | None = None
+    timezone: str = "UTC"
 
 
 class RecipeSpec(_Declared, frozen=True, kw_only=True):

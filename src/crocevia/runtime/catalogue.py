@@ -12,9 +12,9 @@ from typing import Final, TypeAlias
 
 import msgspec
 
-from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec
+from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, UserSpec
 from crocevia.core.errors import Code, GatewayError
-from crocevia.storage import declared, meta
+from crocevia.storage import declared, meta, users
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, engine_keys, key_secret
 
@@ -29,13 +29,14 @@ class ProjectKey(msgspec.Struct, frozen=True):
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything declared at one revision. Never changed: a new one takes its place."""
+    """Everything declared at one revision. Never changed: a new one takes its place. users: by id."""
 
     revision: int
     engines: dict[str, EngineSpec] = {}
     models: dict[str, ModelSpec] = {}
     projects: dict[str, ProjectSpec] = {}
     recipes: dict[str, RecipeSpec] = {}
+    users: dict[str, UserSpec] = {}
     keys: dict[bytes, ProjectKey] = {}
     secret: bytes = b""
     engine_keys: dict[str, str] = {}
@@ -76,6 +77,7 @@ def load(tx: Transaction, home: Home) -> Catalogue:
             models=declared.load(tx, ModelSpec),
             projects=declared.load(tx, ProjectSpec),
             recipes=declared.load(tx, RecipeSpec),
+            users=users.allowances(tx),
             keys={
                 bytes.fromhex(row.digest): ProjectKey(row.project, row.expires_at)
                 for row in declared.load_project_keys(tx)

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import msgspec
 
 from crocevia.core.calls import Abilities, Engine, ModelRequest
-from crocevia.core.catalogue import ModelSpec, ProjectSpec
+from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.documents.intake import PEPPER as PEPPER_FILES
@@ -23,7 +23,7 @@ from crocevia.storage.records import OpenedCall, SettledCall
 from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
 from .drafts import CallDraft, compose
 from .intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
-from .money.spend import Charge, Remaining, Spend, prompt_tokens
+from .money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from .reasoning.fingerprints import Fingerprints
 from .reasoning.routing import Question, Route, Router, proof
 from .side_calls import SideCall, SideDraft
@@ -58,6 +58,8 @@ class View(Protocol):
 
     @property
     def models(self) -> dict[str, ModelSpec]: ...
+    @property
+    def users(self) -> dict[str, UserSpec]: ...
     @property
     def revision(self) -> int: ...
     def project_of(self, name: str, key: bytes) -> ProjectSpec | None: ...
@@ -127,7 +129,7 @@ class Gateway:
         self._limits = limits
         self._clock = clock
         self._calls: set[Call | SideCall] = set()
-        self._users: dict[tuple[str, str], ProjectSpec] = {}
+        self._users: dict[tuple[str, str], tuple[UserSpec | None, ProjectSpec]] = {}
 
     @property
     def active(self) -> int:
@@ -151,10 +153,11 @@ class Gateway:
         return self.estimate(tenant, self.route(tenant, draft)).most_usd
 
     def _tenant(self, user_id: str, model: str) -> ProjectSpec:
-        tenant = self._users.get((user_id, model))
-        if tenant is None:
-            tenant = self._users[user_id, model] = ProjectSpec(name=f"user:{user_id}", model=model)
-        return tenant
+        bounds = self._catalogue.current.users.get(user_id)
+        known = self._users.get((user_id, model))
+        if known is None or known[0] is not bounds:
+            known = self._users[user_id, model] = (bounds, tenant_of(user_id, model, bounds))
+        return known[1]
 
     def abilities(self, name: str) -> Abilities:
         """What the engine does with a model of the catalogue. Raises GatewayError(UNAVAILABLE)."""

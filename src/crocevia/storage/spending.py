@@ -33,6 +33,16 @@ _SPENT: Final = select(
     func.count().filter(_r.cost_usd.is_(None), _r.settled_at.is_not(None), _r.outcome == "ok").label("unpriced"),
 ).where(*_within)
 _RESERVED: Final = select(func.coalesce(func.sum(_held), 0)).where(*_within, _r.settled_at.is_(None))
+_SPENT_BY_USERS: Final = (
+    select(_r.user_id, func.coalesce(func.sum(_cost), 0).label("spent"))
+    .where(
+        _r.project.is_(None),
+        _r.user_id.is_not(None),
+        _r.started_at >= bindparam("since"),
+        _r.started_at < bindparam("until"),
+    )
+    .group_by(_r.user_id)
+)
 _CORRECTED: Final = select(func.coalesce(func.sum(_c.amount), 0)).where(
     _c.project == bindparam("of"), _c.at >= bindparam("since"), _c.at < bindparam("until")
 )
@@ -82,6 +92,11 @@ def day_spend(tx: Transaction, project: str, since: float, until: float) -> DayS
         reserved=int(tx.scalar(_RESERVED, of=project, since=since, until=until)),
         corrected=corrected(tx, project, since, until),
     )
+
+
+def spent_by_users(tx: Transaction, since: float, until: float) -> dict[str, int]:
+    """What each user's settled calls of that time cost, by user id."""
+    return {row.user_id: int(row.spent) for row in tx.all(_SPENT_BY_USERS, since=since, until=until)}
 
 
 def corrected(tx: Transaction, project: str, since: float, until: float) -> int:

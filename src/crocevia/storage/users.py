@@ -4,13 +4,44 @@ from __future__ import annotations
 
 from typing import Final
 
+import msgspec
+from sqlalchemy import bindparam, select, update
+
+from crocevia.core.catalogue import UserSpec
 from crocevia.core.ids import new_id
 
 from .database import Transaction
 from .rows import inserting
 from .schema import users
 
+_BOUNDED: Final = select(users.c.id, users.c.allowance).where(users.c.allowance != "{}")
+_NAMED: Final = select(users.c.id).where(users.c.name == bindparam("called")).order_by(users.c.id).limit(1)
+_ALLOW: Final = (
+    update(users)
+    .where(users.c.id == bindparam("which"))
+    .values(allowance=bindparam("bounds"), updated_at=bindparam("now"))
+)
 _ADD: Final = inserting(users, "id", "name", "role", "created_at", "updated_at")
+
+
+def allowances(tx: Transaction) -> dict[str, UserSpec]:
+    """What users may use, by user id; those with no bounds are left out."""
+    found = {}
+    for row in tx.all(_BOUNDED):
+        found[row.id] = msgspec.json.decode(row.allowance, type=UserSpec)
+    return found
+
+
+def find_named(tx: Transaction, name: str) -> str | None:
+    """The id of the first user of this name."""
+    found: str | None = tx.scalar(_NAMED, called=name)
+    return found
+
+
+def set_allowance(tx: Transaction, user_id: str, spec: UserSpec, now: float) -> None:
+    """What the user may use from now on."""
+    bounds = "{}" if spec == UserSpec(name=spec.name) else msgspec.json.encode(spec).decode()
+    tx.run(_ALLOW, which=user_id, bounds=bounds, now=now)
 
 
 def add(tx: Transaction, name: str, role: str, now: float) -> str:

@@ -47,7 +47,7 @@ async def upstream(folder: Path, *plays: Play, **how: Any) -> AsyncIterator[tupl
     """A home before a provider that plays `plays`; without any, one whole answer again and again."""
     async with Provider(*(plays or (whole(),))) as provider:
         engine = {"kind": "openai-chat", "base_url": f"{provider.url}/v1"}
-        async with house(folder, engine=engine, model={"upstream": "up-1"}, **how) as home:
+        async with house(folder, engine=engine, **{"model": {"upstream": "up-1"}, **how}) as home:
             yield home, provider
 
 

@@ -89,6 +89,7 @@ class View:
     projects: dict[str, tuple[str, ProjectSpec]]
     models: dict[str, ModelSpec]
     revision: int = 7
+    users: dict[str, Any] = field(default_factory=dict)
 
     @property
     def current(self) -> View:

@@ -10,11 +10,11 @@ from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import agents, declared, meta, teams
+from crocevia.storage import agents, declared, meta, teams, users
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_keys
 
@@ -52,6 +52,7 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     engines: dict[str, EngineSpec]
     models: dict[str, ModelSpec]
     projects: dict[str, ProjectSpec]
+    users: dict[str, UserSpec]
     recipes: dict[str, RecipeSpec]
     agents: dict[str, AgentSpec]
     teams: dict[str, TeamSpec]
@@ -68,6 +69,7 @@ def load_state(tx: Transaction) -> State:
         engines=declared.load(tx, EngineSpec),
         models=declared.load(tx, ModelSpec),
         projects=declared.load(tx, ProjectSpec),
+        users={spec.name: spec for spec in users.allowances(tx).values()},
         recipes=declared.load(tx, RecipeSpec),
         agents=agents.declared(tx, user),
         teams=teams.declared(tx, user),
@@ -96,7 +98,7 @@ def apply_in(
     """`apply` as a unit of work. Engines' keys reach their file last, when nothing but the commit can fail."""
     state = load_state(tx)
     secret = key_secret(home)
-    problems = _problems(declaration, state, secret, check_engine)
+    problems = _problems(declaration, state, secret, check_engine) + _nobodies(tx, declaration)
     if problems:
         raise Refused(problems)
     now = time.time()
@@ -155,6 +157,14 @@ def _problems(declaration: Declaration, state: State, secret: bytes, check_engin
     return problems + _fixed_voices(declaration, state) + _taken_keys(declaration, state, secret)
 
 
+def _nobodies(tx: Transaction, declaration: Declaration) -> list[Problem]:
+    return [
+        Problem(place_of("users", spec.name), say("name_unknown", kind="user"))
+        for spec in declaration.users
+        if users.find_named(tx, spec.name) is None
+    ]
+
+
 def _unbuildable(spec: EngineSpec, check_engine: CheckEngine) -> list[Problem]:
     try:
         check_engine(spec)
@@ -190,11 +200,13 @@ def _save(tx: Transaction, state: State, table: str, spec: Spec, now: float) -> 
         return Change(table, name, "unchanged")
     if isinstance(spec, AgentSpec):
         agents.declare(tx, state.user, spec, now)
+    elif isinstance(spec, UserSpec):
+        users.set_allowance(tx, users.find_named(tx, name) or "", spec, now)
     elif isinstance(spec, TeamSpec):
         teams.declare(tx, state.user, spec, now)
     else:
         declared.save(tx, spec, now)
-    return Change(table, name, "created" if before is None else "updated")
+    return Change(table, name, "created" if before is None and table != "users" else "updated")
 
 
 def _save_project_keys(

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 import msgspec
 
-from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec, UserSpec
 from crocevia.core.declared import Problem
 from crocevia.core.errors import Message, say
 from crocevia.documents.addresses import is_closed_name, is_numeric, is_public
@@ -140,6 +140,11 @@ def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:
         problems.append(Problem(f"{place}.soft_threshold_usd", say("soft_above_hard")))
 
 
+def _user(spec: UserSpec, place: str, problems: Problems) -> None:
+    if not _is_zone(spec.timezone):
+        problems.append(Problem(f"{place}.timezone", say("zone_unknown")))
+
+
 def _is_public(value: str) -> bool:
     """Whether a webhook may go there, as far as its text tells; every delivery looks at the address again."""
     host = (urlsplit(value).hostname or "") if _is_address(value) else ""
@@ -176,6 +181,7 @@ _SPECIAL: Final[dict[type, Callable[[Any, str, Problems], None]]] = {
     EngineSpec: _engine,
     ModelSpec: _model,
     ProjectSpec: _project,
+    UserSpec: _user,
     AgentSpec: _agent,
     TeamSpec: _team,
 }

@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import msgspec
 
-from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec
+from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
 from crocevia.core.declared import Problem, Refused, read, unknown
 from crocevia.core.errors import say
 
@@ -17,12 +17,13 @@ from . import toml
 from .checks import check_secret, check_value
 from .tables import DECLARED_TABLES, SERVER_TABLES
 
-Spec: TypeAlias = EngineSpec | ModelSpec | ProjectSpec | RecipeSpec | AgentSpec | TeamSpec
+Spec: TypeAlias = EngineSpec | ModelSpec | ProjectSpec | UserSpec | RecipeSpec | AgentSpec | TeamSpec
 
 KINDS: Final[dict[str, type[Spec]]] = {
     "engines": EngineSpec,
     "models": ModelSpec,
     "projects": ProjectSpec,
+    "users": UserSpec,
     "recipes": RecipeSpec,
     "agents": AgentSpec,
     "teams": TeamSpec,
@@ -37,6 +38,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     engines: tuple[EngineSpec, ...] = ()
     models: tuple[ModelSpec, ...] = ()
     projects: tuple[ProjectSpec, ...] = ()
+    users: tuple[UserSpec, ...] = ()
     recipes: tuple[RecipeSpec, ...] = ()
     agents: tuple[AgentSpec, ...] = ()
     teams: tuple[TeamSpec, ...] = ()

@@ -4,5 +4,5 @@ from __future__ import annotations
 
 from typing import Final
 
-DECLARED_TABLES: Final = ("engines", "models", "projects", "recipes", "agents", "teams")
+DECLARED_TABLES: Final = ("engines", "models", "projects", "users", "recipes", "agents", "teams")
 SERVER_TABLES: Final = ("server", "log", "calls", "turns", "limits", "mcp", "search", "gateway")

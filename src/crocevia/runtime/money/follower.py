@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from functools import partial
 
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError
 from crocevia.policy.periods import day_of
 from crocevia.runtime.catalogue import Catalogue
 from crocevia.storage.database import Database, Transaction
-from crocevia.storage.spending import DaySpend, corrected, day_spend
+from crocevia.storage.spending import DaySpend, corrected, day_spend, spent_by_users
 
-from .spend import Spend
+from .spend import Spend, tenant_of
 
 
 class SpendFollower:
@@ -28,6 +29,7 @@ class SpendFollower:
     async def start(self, catalogue: Catalogue) -> None:
         """Take over what today's records say; calls that are still open there count for nothing yet."""
         now = self._clock()
+        await self._users(catalogue, now)
         projects = list(catalogue.projects.values())
         found = await self._database.read(lambda tx: [_today(tx, project, now) for project in projects])
         for project, day in zip(projects, found, strict=True):
@@ -36,6 +38,18 @@ class SpendFollower:
             self._spend.ledger.correct(project.name, budget, day.corrected, now)
             self._spend.look(project)
 
+    async def _users(self, catalogue: Catalogue, now: float) -> None:
+        """Everybody's, because a budget may come later in the day."""
+        zones = {user.timezone for user in catalogue.users.values()} | {"UTC"}
+        for zone in zones:
+            day = day_of(now, zone)
+            found = await self._database.read(partial(spent_by_users, since=day.since, until=day.until))
+            for user_id, spent in found.items():
+                bounds = catalogue.users.get(user_id)
+                if (bounds.timezone if bounds is not None else "UTC") == zone:
+                    tenant = tenant_of(user_id, bounds=bounds)
+                    self._spend.ledger.remember(tenant.name, self._spend.budget(tenant), spent, now)
+
     def follow(self, before: Catalogue, after: Catalogue) -> None:
         """A subscriber of the catalogue."""
         now = self._clock()
@@ -43,6 +57,11 @@ class SpendFollower:
             known = before.projects.get(name)
             if known is not None and known.timezone != project.timezone:
                 self._spend.ledger.move(name, self._spend.budget(project), now)
+        for user_id, bounds in after.users.items():
+            earlier = before.users.get(user_id)
+            if (earlier.timezone if earlier is not None else "UTC") != bounds.timezone:
+                tenant = tenant_of(user_id, bounds=bounds)
+                self._spend.ledger.move(tenant.name, self._spend.budget(tenant), now)
         task = asyncio.get_running_loop().create_task(self._correct(list(after.projects.values())))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.catalogue import ModelSpec, ProjectSpec
+from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, ToolMessage, UserMessage
 from crocevia.core.usage import Usage
@@ -38,6 +38,21 @@ def budget_of(project: ProjectSpec) -> Budget:
     """The project's budget in nano-dollars."""
     daily, soft = project.daily_budget_usd, project.soft_threshold_usd
     return Budget(None if daily is None else nano(daily), None if soft is None else nano(soft), project.timezone)
+
+
+def tenant_of(user_id: str, model: str = "", bounds: UserSpec | None = None) -> ProjectSpec:
+    """A user as a tenant with a model, and with a project's kind of bounds."""
+    name = f"user:{user_id}"
+    if bounds is None:
+        return ProjectSpec(name=name, model=model)
+    return ProjectSpec(
+        name=name,
+        model=model,
+        hourly_limit=bounds.hourly_limit,
+        daily_budget_usd=bounds.daily_budget_usd,
+        max_concurrency=bounds.max_concurrency,
+        timezone=bounds.timezone,
+    )
 
 
 class Charge:
