@@ -20,9 +20,10 @@ from crocevia.app.service import App, Service, open_service
 from crocevia.config import Calls, Settings
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import declared, meta, migrate, records
+from crocevia.storage import declared, meta, migrate
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, key_secret
+from crocevia.storage.record_queries import CallFilter, page
 
 KEY = "chiave"
 
@@ -67,7 +68,7 @@ class Place:
     async def record(self) -> Any:
         """The newest settled record."""
         while True:
-            rows = await self.service.database.read(lambda tx: records.recent_calls(tx, 1))
+            rows = await self.service.database.read(lambda tx: page(tx, CallFilter(), 1))
             if rows and rows[0].settled_at is not None:
                 return rows[0]
 

@@ -17,9 +17,9 @@ from typing import Any
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
 from crocevia.runtime.control import spending
 from crocevia.runtime.control.audit import Actor, entries
-from crocevia.storage import records
 from crocevia.storage.database import Database, immediate
 from crocevia.storage.home import Home
+from crocevia.storage.record_queries import CallFilter, page
 from tests.aio import run
 from tests.app.serving import Place, declare, request, serving
 from tests.app.test_process import open_stream, started
@@ -142,7 +142,7 @@ async def opened(home: Home) -> None:
 async def first(home: Home) -> Any:
     database = Database(home.database)
     try:
-        rows = await database.read(lambda tx: records.recent_calls(tx, 10))
+        rows = await database.read(lambda tx: page(tx, CallFilter(), 10))
         return rows[-1] if rows else None
     finally:
         await database.close()

@@ -13,7 +13,7 @@ import pytest
 
 from crocevia.config import Auth, Gateway, Settings
 from crocevia.panel.pages import PAGES
-from crocevia.storage.records import OpenedCall, SettledCall, open_call, settle_call
+from crocevia.storage.records import OpenedCall, SettledCall, open_calls, settle_calls
 from crocevia.storage.spending import add_alert
 from tests.aio import run
 
@@ -37,7 +37,7 @@ async def _call(place: Place, **more: Any) -> None:
     """One settled call in the records."""
     opened = OpenedCall(id="call_1", started_at=1_796_000_000.0, door="pepper", catalogue_revision=1, **more)
     settled = SettledCall(id="call_1", settled_at=1_796_000_001.0, outcome="ok", ended_by="model", cost_usd=0.5)
-    await place.service.database.write(lambda tx: (open_call(tx, opened), settle_call(tx, settled)))
+    await place.service.database.write(lambda tx: (open_calls(tx, [opened]), settle_calls(tx, [settled])))
 
 
 class _Document(HTMLParser):

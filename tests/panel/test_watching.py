@@ -9,7 +9,8 @@ import pytest
 
 from crocevia.core.turn import entries as e
 from crocevia.runtime.control import watching
-from crocevia.storage.spending import add_alert, alerts
+from crocevia.storage.spending import add_alert
+from crocevia.storage.watching import alert_page
 from tests.aio import run
 
 from .site import HOSTILE, Place, site
@@ -221,7 +222,7 @@ def test_a_webhook_that_was_given_up_is_sent_again() -> None:
             assert again.headers["location"] == "/panel/webhooks?done=redelivered"
             await until(2)
             assert (await place.post("/panel/webhooks/redeliver?id=nothing")).status_code == 404
-            (row,) = await database.read(lambda tx: alerts(tx, "casa"))
+            (row,) = await database.read(lambda tx: alert_page(tx, 10))
             assert row.body == json.dumps({"id": "evt_1"})
             assert ("redelivered", "webhooks", "evt_1") in await place.audited()
 

@@ -10,7 +10,8 @@ import pytest
 from crocevia.runtime.records import CallRecords
 from crocevia.storage.database import Database
 from crocevia.storage.migrate import migrate
-from crocevia.storage.records import OpenedCall, SettledCall, recent_calls
+from crocevia.storage.record_queries import CallFilter, page
+from crocevia.storage.records import OpenedCall, SettledCall
 from tests.aio import run
 
 
@@ -33,7 +34,7 @@ def test_every_record_is_written_and_settled(tmp_path: Any) -> None:
             records.put(settled(number))
         records.flush()
         await database.write(lambda tx: None)
-        rows = await database.read(lambda tx: recent_calls(tx, 5000))
+        rows = await database.read(lambda tx: page(tx, CallFilter(), 5000))
         assert not records.failing
         await database.close()
         return rows

@@ -10,8 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crocevia.core.usage import Usage
-from crocevia.storage import records
+from crocevia.storage import record_queries, records, spending
 from crocevia.storage.database import Transaction, connect
+from crocevia.storage.record_queries import CallFilter
 from crocevia.storage.records import OpenedCall, SettledCall
 
 
@@ -30,12 +31,14 @@ def settled(call_id: str = "c1", **more: Any) -> SettledCall:
 
 
 def test_a_call_is_one_row_from_admission_to_settlement(tx: Transaction) -> None:
-    records.open_call(tx, opened(encode="agente", project="home", model="Pepper 7", session_id="s", reserved_usd=0.5))
+    records.open_calls(
+        tx, [opened(encode="agente", project="home", model="Pepper 7", session_id="s", reserved_usd=0.5)]
+    )
     row = records.find_call(tx, "c1")
     assert (row.settled_at, row.outcome, row.cost_usd, row.reserved_usd) == (None, None, None, 0.5)
     usage = Usage(input_tokens=10, output_tokens=2, cache_read_tokens=4)
     end = settled(model="Pepper 6", usage=usage, cost_usd=0.01, bytes_out=77, notes={"reserve": "no blocchi"})
-    assert records.settle_call(tx, end)
+    assert records.settle_calls(tx, [end]) == 1
     row = records.find_call(tx, "c1")
     assert (row.encode, row.project, row.model, row.session_id) == ("agente", "home", "Pepper 6", "s")
     assert (row.input_tokens, row.output_tokens, row.cache_read_tokens, row.reasoning_tokens) == (10, 2, 4, None)
@@ -43,24 +46,24 @@ def test_a_call_is_one_row_from_admission_to_settlement(tx: Transaction) -> None
 
 
 def test_unknown_stays_null_and_the_admitted_model_is_kept(tx: Transaction) -> None:
-    records.open_call(tx, opened(model="Pepper 7", engine="claude"))
-    records.settle_call(tx, settled())
+    records.open_calls(tx, [opened(model="Pepper 7", engine="claude")])
+    records.settle_calls(tx, [settled()])
     row = records.find_call(tx, "c1")
     assert (row.model, row.engine) == ("Pepper 7", "claude")
     assert (row.cost_usd, row.input_tokens, row.first_byte_seconds) == (None, None, None)
 
 
 def test_a_call_settles_once(tx: Transaction) -> None:
-    records.open_call(tx, opened())
-    assert records.settle_call(tx, settled(outcome="cancelled", ended_by="client"))
-    assert not records.settle_call(tx, settled(outcome="ok"))
-    assert not records.settle_call(tx, settled("never-opened"))
+    records.open_calls(tx, [opened()])
+    assert records.settle_calls(tx, [settled(outcome="cancelled", ended_by="client")]) == 1
+    assert records.settle_calls(tx, [settled(outcome="ok")]) == 0
+    assert records.settle_calls(tx, [settled("never-opened")]) == 0
     assert records.find_call(tx, "c1").outcome == "cancelled"
 
 
 def test_open_rows_settle_at_boot_at_what_was_reserved(tx: Transaction) -> None:
     records.open_calls(tx, [opened("priced", reserved_usd=0.25), opened("unpriced"), opened("done", reserved_usd=9.0)])
-    records.settle_call(tx, settled("done", cost_usd=0.1))
+    records.settle_calls(tx, [settled("done", cost_usd=0.1)])
     assert records.settle_interrupted(tx, now=500.0) == 2
     priced, unpriced = records.find_call(tx, "priced"), records.find_call(tx, "unpriced")
     assert (priced.outcome, priced.ended_by, priced.cost_usd, priced.estimated) == ("interrupted", "restart", 0.25, 1)
@@ -87,17 +90,17 @@ def test_counts_and_spend_are_what_a_fold_over_the_records_says(
 ) -> None:
     tx.connection.execute("DELETE FROM call_records")
     for index, (project, at, eighths) in enumerate(calls):
-        records.open_call(tx, opened(str(index), project=project, started_at=at + 0.5))
-        records.settle_call(tx, settled(str(index), cost_usd=None if eighths is None else eighths / 8))
+        records.open_calls(tx, [opened(str(index), project=project, started_at=at + 0.5)])
+        records.settle_calls(tx, [settled(str(index), cost_usd=None if eighths is None else eighths / 8)])
     for project in ("a", "b"):
-        expected = sum((e or 0) / 8 for p, at, e in calls if p == project and at + 0.5 >= since)
-        assert records.spent(tx, project, since) == expected
+        expected = sum((e or 0) * 125_000_000 for p, at, e in calls if p == project and at + 0.5 >= since)
+        assert spending.day_spend(tx, project, since, 200.0).spent == expected
         counted = sum(row.calls for row in records.call_counts(tx, since) if row.project == project)
         assert counted == sum(1 for p, at, _ in calls if p == project and at + 0.5 > since)
 
 
 def test_newest_records_come_first_and_can_be_of_one_project(tx: Transaction) -> None:
     for index, project in enumerate(["a", "b", "a", "b"]):
-        records.open_call(tx, opened(str(index), project=project, started_at=float(index)))
-    assert [row.id for row in records.recent_calls(tx, 3)] == ["3", "2", "1"]
-    assert [row.id for row in records.recent_calls(tx, 3, "a")] == ["2", "0"]
+        records.open_calls(tx, [opened(str(index), project=project, started_at=float(index))])
+    assert [row.id for row in record_queries.page(tx, CallFilter(), 3)] == ["3", "2", "1"]
+    assert [row.id for row in record_queries.page(tx, CallFilter(project="a"), 3)] == ["2", "0"]

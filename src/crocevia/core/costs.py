@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Literal
 
@@ -21,7 +21,7 @@ class Amount(msgspec.Struct, frozen=True):
 class UsageCost(msgspec.Struct, frozen=True, kw_only=True):
     """`totals` is there only when the scope is closed and nothing is pending. as_of: Unix seconds.
 
-    revision grows with every reconciliation. priced_subtotals: what is known so far.
+    revision: would grow with later prices, which we never learn. priced_subtotals: what is known.
     """
 
     status: Literal["pending", "complete"]
@@ -43,7 +43,6 @@ def usage_cost(
     closed: bool,
     basis: Basis,
     as_of: float,
-    revision: int = 0,
 ) -> UsageCost:
     """The cost of a scope. priced: what is known, by currency. Raises ValueError for what cannot be."""
     if not 0 <= pending <= invocations:
@@ -54,27 +53,12 @@ def usage_cost(
         status="complete" if complete else "pending",
         basis=basis,
         scope_status="closed" if closed else "open",
-        revision=revision,
+        revision=0,
         as_of=as_of,
         invocation_count=invocations,
         pending_invocation_count=pending,
         totals=known if complete else None,
         priced_subtotals=known,
-    )
-
-
-def reconciled(
-    cost: UsageCost, priced: Mapping[str, Decimal], *, pending: int, basis: Basis, as_of: float
-) -> UsageCost:
-    """The same scope with later prices: another revision. priced: everything that is known now."""
-    return usage_cost(
-        priced,
-        invocations=cost.invocation_count,
-        pending=pending,
-        closed=cost.scope_status == "closed",
-        basis=basis,
-        as_of=as_of,
-        revision=cost.revision + 1,
     )
 
 
@@ -89,11 +73,3 @@ def plain(amount: Decimal) -> str:
         raise ValueError("not an amount")
     text = f"{abs(amount):f}"  # a zero may have a sign
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"
-
-
-def summed(parts: Iterable[Amount]) -> dict[str, Decimal]:
-    """Amounts by currency, added exactly."""
-    found: dict[str, Decimal] = {}
-    for part in parts:
-        found[part.currency] = found.get(part.currency, Decimal(0)) + Decimal(part.amount)
-    return found

@@ -108,11 +108,6 @@ _CLOSE: Final = (
         updated_at=bindparam("now"),
     )
 )
-_RECONCILE: Final = (
-    update(completions)
-    .where(completions.c.id == bindparam("which"))
-    .values(usage_cost=bindparam("cost"), cost_usd=bindparam("usd"), updated_at=bindparam("now"))
-)
 
 
 def add(tx: Transaction, completion: Completion) -> None:
@@ -149,11 +144,6 @@ def close(
         )
         == 1
     )
-
-
-def reconcile(tx: Transaction, completion_id: str, cost: UsageCost, cost_usd: float | None, now: float) -> bool:
-    """Later prices for a turn. The terminal snapshot stays as it was. False if there is no such turn."""
-    return tx.run(_RECONCILE, which=completion_id, cost=packed(cost), usd=cost_usd, now=now) == 1
 
 
 def find(tx: Transaction, chat_id: str, completion_id: str) -> Completion | None:

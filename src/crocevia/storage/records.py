@@ -106,22 +106,7 @@ _COUNTS: Final = (
     .group_by(_c.project, _SECOND)
     .order_by(_SECOND)
 )
-_SPENT: Final = select(func.coalesce(func.sum(_c.cost_usd), 0.0)).where(
-    _c.project == bindparam("of"), _c.started_at >= bindparam("since")
-)
-_RECENT: Final = select(call_records).order_by(_c.started_at.desc(), _c.id.desc()).limit(bindparam("most"))
-_RECENT_OF: Final = _RECENT.where(_c.project == bindparam("of"))
 _ONE: Final = select(call_records).where(_c.id == bindparam("call_id"))
-
-
-def open_call(tx: Transaction, call: OpenedCall) -> None:
-    """Insert the open row."""
-    tx.run(_OPEN, **msgspec.structs.asdict(call))
-
-
-def settle_call(tx: Transaction, call: SettledCall) -> bool:
-    """Complete the open row; False if there is none (already settled, or never opened)."""
-    return tx.run(_SETTLE, **_settled(call)) == 1
 
 
 def open_calls(tx: Transaction, calls: list[OpenedCall]) -> None:
@@ -142,16 +127,6 @@ def settle_interrupted(tx: Transaction, now: float) -> int:
 def call_counts(tx: Transaction, since: float) -> list[Row]:
     """Rows of (project, second, calls) after `since`, oldest first: what a rolling hour is rebuilt from."""
     return tx.all(_COUNTS, since=since)
-
-
-def spent(tx: Transaction, project: str, since: float) -> float:
-    """USD of the project's settled calls that started at or after `since`; unknown costs count as nothing."""
-    return float(tx.scalar(_SPENT, of=project, since=since))
-
-
-def recent_calls(tx: Transaction, limit: int, project: str | None = None) -> list[Row]:
-    """The newest records, as rows with the columns of `schema.call_records`."""
-    return tx.all(_RECENT, most=limit) if project is None else tx.all(_RECENT_OF, most=limit, of=project)
 
 
 def find_call(tx: Transaction, call_id: str) -> Row | None:

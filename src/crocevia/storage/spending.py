@@ -63,7 +63,6 @@ _ATTEMPTED: Final = (
         delivered_at=bindparam("done_at"),
     )
 )
-_ALERTS: Final = select(budget_alerts).where(_a.project == bindparam("of")).order_by(_a.day.desc())
 
 
 class DaySpend(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,8 +125,3 @@ def attempted(
 ) -> None:
     """Note an attempt. due_at None: there will be no other. status None: nobody answered."""
     tx.run(_ATTEMPTED, which=event, answered=status, next_at=due_at, done_at=delivered_at)
-
-
-def alerts(tx: Transaction, project: str) -> list[Row]:
-    """A project's webhooks, newest day first."""
-    return tx.all(_ALERTS, of=project)

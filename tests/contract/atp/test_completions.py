@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.costs import UsageCost, reconciled, usage_cost
+from crocevia.core.costs import UsageCost, usage_cost
 from crocevia.core.ids import new_id
 from crocevia.core.turn.plan import Totals
 from crocevia.core.turn.snapshot import Snapshot
@@ -217,7 +217,7 @@ def test_one_unknown_cost_makes_the_whole_page_one_for_contract_3() -> None:
 
 
 @requirement("A-CMP-4")
-def test_a_turn_ends_once_and_later_prices_leave_its_end_alone() -> None:
+def test_a_turn_ends_once() -> None:
     async def work(place: House) -> None:
         chat, path = await a_chat(place)
         turn = await a_turn(place, chat, cost=None, usage=PENDING)
@@ -226,12 +226,7 @@ def test_a_turn_ends_once_and_later_prices_leave_its_end_alone() -> None:
         assert not await write(
             lambda tx: completions.close(tx, terminal(turn, T0 + 50, "failed", 1.0), usage_cost=KNOWN)
         )
-        later = reconciled(PENDING, {"USD": Decimal("0.50")}, pending=0, basis="reported", as_of=T0 + 99)
-        assert await write(lambda tx: completions.reconcile(tx, turn, later, 0.5, T0 + 99))
-        after = (await place.call("GET", f"{path}/{turn}", headers=THREE)).data
-        assert after["terminal_snapshot"] == before["terminal_snapshot"]
-        assert (after["usage_cost"]["revision"], after["usage_cost"]["status"]) == (1, "complete")
-        assert after["usage_cost"]["totals"] == [{"currency": "USD", "amount": "0.5"}]
-        assert (after["cost_usd"], after["status"]) == (0.5, "succeeded")
+        assert (await place.call("GET", f"{path}/{turn}", headers=THREE)).data == before
+        assert before["status"] == "succeeded"
 
     live(work)

@@ -16,8 +16,9 @@ import structlog
 from crocevia.app.service import Service, open_service
 from crocevia.config import Settings
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Permissions
-from crocevia.storage import pieces, records
+from crocevia.storage import pieces
 from crocevia.storage.home import Home
+from crocevia.storage.record_queries import CallFilter, page
 from tests.aio import run
 from tests.app.serving import declare
 from tests.contract.pepper.claude import REJECTED, asks, message, says, streamed, thought, whole
@@ -56,7 +57,7 @@ async def call(service: Service, messages: list[dict[str, Any]], path: str = "/a
 
 async def last_record(service: Service) -> Any:
     while True:
-        rows = await service.database.read(lambda tx: records.recent_calls(tx, 1))
+        rows = await service.database.read(lambda tx: page(tx, CallFilter(), 1))
         if rows and rows[0].settled_at is not None:
             return rows[0]
         await asyncio.sleep(0.005)
@@ -64,7 +65,7 @@ async def last_record(service: Service) -> Any:
 
 async def settled(service: Service, count: int) -> list[Any]:
     while True:
-        rows = await service.database.read(lambda tx: records.recent_calls(tx, count))
+        rows = await service.database.read(lambda tx: page(tx, CallFilter(), count))
         if len(rows) == count and all(row.settled_at is not None for row in rows):
             return rows
         await asyncio.sleep(0.005)

@@ -14,7 +14,7 @@ from crocevia.runtime.control.overview import PERIODS, figures, overview
 from crocevia.storage import migrate
 from crocevia.storage.database import Transaction, connect
 from crocevia.storage.record_queries import GROUPINGS, ranked
-from crocevia.storage.records import OpenedCall, SettledCall, open_call, settle_call
+from crocevia.storage.records import OpenedCall, SettledCall, open_calls, settle_calls
 
 NOW = 1_796_000_000.0
 
@@ -38,10 +38,10 @@ def _add(tx: Transaction, number: int, *, ago: float = 60.0, outcome: str | None
     opened = {name: more.pop(name) for name in tuple(more) if name in OpenedCall.__struct_fields__}
     fields: dict[str, Any] = {"project": "casa", "model": "m", "engine": "e", "encode": "agente"} | opened
     call_id = f"call_{number:03}"
-    open_call(tx, OpenedCall(id=call_id, started_at=NOW - ago, door="pepper", catalogue_revision=1, **fields))
+    open_calls(tx, [OpenedCall(id=call_id, started_at=NOW - ago, door="pepper", catalogue_revision=1, **fields)])
     if outcome is not None:
         settled = SettledCall(id=call_id, settled_at=NOW, outcome=outcome, ended_by="model", **more)
-        settle_call(tx, settled)
+        settle_calls(tx, [settled])
 
 
 def test_nothing_known_is_unknown_and_never_zero(tx: Transaction) -> None:

@@ -40,7 +40,3 @@ class BlockWatch:
         elif not blockless and before is not None:
             del self._since[project.name]
             self._database.post(lambda tx: pieces.mark_app(tx, project.name, None))
-
-    def last_seen(self, project: str) -> float | None:
-        """When the project's app was last seen without pieces; None if it never was, or sends them now."""
-        return self._since.get(project)
