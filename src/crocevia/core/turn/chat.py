@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..messages import Message, ToolMessage
+from .. import sizes
+from ..messages import Message
 from . import entries as e
 from .machine import Turn
 from .plan import Totals
@@ -33,7 +34,7 @@ class Chat:
         if isinstance(entry, e.ContextReplaced):
             if self.active is not None:
                 raise e.Unreadable("a context is replaced under an open turn")
-            self.history, self.tokens = entry.items, sum(map(_tokens, entry.items))
+            self.history, self.tokens = entry.items, sizes.tokens(sum(map(sizes.characters, entry.items)))
             self.totals = entry.totals or self.totals
             self.title = entry.title or self.title
             return
@@ -63,11 +64,6 @@ class Chat:
         self.turn = Turn(self.history, self.tokens)
         self.turns += 1
         return self.turn
-
-
-def _tokens(message: Message) -> int:
-    text = message.content if isinstance(message, ToolMessage) else message.text
-    return len(text or "") // 4
 
 
 def hydrate(entries: Iterable[e.Entry]) -> Chat:

@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from crocevia.core import json
+from crocevia.core import json, sizes
 from crocevia.core.calls import Sampling
 from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
-from crocevia.core.messages import AssistantMessage, Message, ToolMessage, UserMessage
+from crocevia.core.messages import Message, ToolMessage, UserMessage
 from crocevia.runtime.control.intake import Intake
 from crocevia.runtime.control.operators import Operator, Operators
 from crocevia.runtime.control.responses import Link, Responses, StoredResponse, previous_missing
@@ -31,7 +31,6 @@ WRITE: Final = "operator.write"
 ENCODE: Final = "responses"
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
-_CHARACTERS_PER_TOKEN: Final = 3
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
 
 
@@ -301,20 +300,12 @@ def _fitting(desk: Desk, target: Target, request: wire.Request, messages: tuple[
     spec = desk.targets.spec(target.model)
     if request.truncation != "auto" or spec is None or spec.context_window is None:
         return messages
-    room = int(spec.context_window * _ROOM) * _CHARACTERS_PER_TOKEN
+    room = int(spec.context_window * _ROOM) * sizes.CAUTIOUS
     starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]
     for start in [0, *starts]:
-        if sum(map(_length, messages[start:])) <= room:
+        if sum(map(sizes.characters, messages[start:])) <= room:
             return messages[start:]
     return messages[starts[-1] :] if starts else messages
-
-
-def _length(message: Message) -> int:
-    if isinstance(message, ToolMessage):
-        return len(message.content)
-    if isinstance(message, AssistantMessage):
-        return len(message.text or "") + sum(len(call.arguments) for call in message.tool_calls)
-    return len(message.text)
 
 
 def read(body: bytes) -> wire.Request:

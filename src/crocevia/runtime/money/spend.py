@@ -8,16 +8,15 @@ from typing import Final
 
 import msgspec
 
+from crocevia.core import sizes
 from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.core.messages import AssistantMessage, FilePart, Message, ToolMessage, UserMessage
+from crocevia.core.messages import AssistantMessage, FilePart, Message, UserMessage
 from crocevia.core.usage import Usage
 from crocevia.policy.budget import Budget, Hold, Ledger, Standing
 from crocevia.policy.prices import Rates, ceiling, cost, declared, nano, usd
 
-# On the safe side: most texts have four characters to a token, JSON and many languages about three.
-CHARACTERS_PER_TOKEN: Final = 3
 IMAGE_TOKENS: Final = 5000  # of the largest picture that a provider takes
 DOCUMENT_BYTES_PER_TOKEN: Final = 2
 DOCUMENT_TOKENS: Final = 1_000_000  # no context window holds more
@@ -147,26 +146,17 @@ class Spend:
 
 def prompt_tokens(request: ModelRequest, model: ModelSpec) -> int:
     """How many tokens the prompt has at most, as far as its sizes tell."""
-    characters = len(request.system or "")
-    for tool in request.tools:
-        characters += len(tool.name) + len(tool.description) + len(tool.parameters)
-    tokens = MESSAGE_TOKENS * (len(request.messages) + len(request.tools))
-    for message in request.messages:
-        size, files = _size(message)
-        characters += size
-        tokens += files
-    tokens += -(-characters // CHARACTERS_PER_TOKEN)
-    return tokens if model.context_window is None else min(tokens, model.context_window)
+    text = sizes.frame(request) + sum(map(_characters, request.messages))
+    most = sizes.tokens(text, sizes.CAUTIOUS) + MESSAGE_TOKENS * (len(request.messages) + len(request.tools))
+    most += sum(_files(message) for message in request.messages if isinstance(message, UserMessage))
+    return most if model.context_window is None else min(most, model.context_window)
 
 
-def _size(message: Message) -> tuple[int, int]:
-    """Characters of the message's text, tokens of its files."""
-    if isinstance(message, ToolMessage):
-        return len(message.content), 0
-    if isinstance(message, AssistantMessage):
-        said = len(message.text or "") + sum(len(call.name) + len(call.arguments) for call in message.tool_calls)
-        return (said if message.opaque is None else max(said, len(message.opaque.blocks))), 0
-    return len(message.text), _files(message)
+def _characters(message: Message) -> int:
+    said = sizes.characters(message)
+    if isinstance(message, AssistantMessage) and message.opaque is not None:
+        return max(said, len(message.opaque.blocks))
+    return said
 
 
 def _files(message: UserMessage) -> int:

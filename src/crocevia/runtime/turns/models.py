@@ -10,6 +10,7 @@ from typing import Final
 from crocevia.core.calls import ToolChoice
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Message, user
+from crocevia.core.sizes import tokens
 from crocevia.core.turn import Turn, normalise_title
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
@@ -219,7 +220,7 @@ def _summary(turn: Turn, instance: Instance, aside: Aside) -> e.ContextAnswered:
         instance=instance.id,
         items=(words.summary(f"{said}\n\nThe request under way:\n{asked}"),) if said else (),
         summary=said,
-        context_tokens=(len(said) + len(asked)) // 4 if said else None,
+        context_tokens=tokens(len(said) + len(asked)) if said else None,
         usage=bill.usage,
         cost_usd=bill.cost_usd,
     )
