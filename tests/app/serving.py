@@ -20,7 +20,7 @@ from crocevia.app.service import App, Service, open_service
 from crocevia.config import Calls, Settings
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import declared, meta, migrate
+from crocevia.storage import declared, meta, migrate, project_keys
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, key_secret
 from crocevia.storage.record_queries import CallFilter, page
@@ -110,7 +110,7 @@ def declare(home: Home, engines: tuple[EngineSpec, ...], models: tuple[ModelSpec
     def work(tx: Transaction) -> None:
         for spec in (*engines, *models, casa):
             declared.save(tx, spec, 0.0)
-        declared.add_project_key(tx, digest(secret, KEY.encode()).hex(), "casa", KEY[:3], 0.0)
+        project_keys.add(tx, digest(secret, KEY.encode()).hex(), "casa", KEY[:3], 0.0)
         meta.bump_revision(tx)
 
     async def write() -> None:

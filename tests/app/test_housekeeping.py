@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
+import structlog
 
 from crocevia.app.housekeeping import keep_house
+from crocevia.app.service import open_service
+from crocevia.config import Settings
+from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError
+from crocevia.storage.home import Home
 from tests.aio import run
+from tests.app.serving import BRAIN, declare
 
 
 class Log:
@@ -61,3 +68,17 @@ def test_leaving_ends_the_sweep_that_runs() -> None:
         assert ended.is_set()
 
     run(work())
+
+
+def test_what_an_earlier_process_left_half_written_is_gone_before_the_next_serves(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    declare(home, (EngineSpec(name="scripted", kind="scripted"),), (BRAIN,))
+    left = home.files / "incoming" / "left"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"half")
+
+    async def work() -> None:
+        async with open_service(Settings(), home, structlog.get_logger()):
+            assert not left.exists()
+
+    run(work(), timeout=30)

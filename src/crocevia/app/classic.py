@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 from crocevia.config import Search, Settings
 from crocevia.core.errors import Code, GatewayError
@@ -17,23 +17,24 @@ from crocevia.runtime.classic.websearch import Get, WebSearch
 from crocevia.runtime.gateway import Gateway
 from crocevia.storage.database import Database
 
+from .housekeeping import keep_house
+
 _MOST_BYTES: Final = 2 * 1024 * 1024
 
 
 @asynccontextmanager
 async def open_classic(
-    settings: Settings, database: Database, catalogue: CatalogueHolder, gateway: Gateway
+    settings: Settings, database: Database, catalogue: CatalogueHolder, gateway: Gateway, log: Any
 ) -> AsyncIterator[Classic]:
     """The classic calls, with everything behind them."""
     http = HttpClient()
     conversations = Conversations(database, lambda: catalogue.current.projects)
     search = _search(settings.search, http)
     classic = Classic(gateway, lambda: catalogue.current.recipes, conversations, search)
-    conversations.start()
     try:
-        yield classic
+        async with keep_house((conversations.sweep,), log):
+            yield classic
     finally:
-        await conversations.close()
         await http.close()
 
 

@@ -20,6 +20,7 @@ from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.control.jwks import Signer
+from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.intake import Attachments
 from crocevia.runtime.painting.provider import Painting
@@ -89,6 +90,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
     signer = Signer(home)
     stack = AsyncExitStack()
     try:
+        await asyncio.to_thread(WorkspaceFiles(home.files).sweep)
         await catalogue.start()
         await stack.enter_async_context(watch_store(database, log))
         money = await stack.enter_async_context(open_money(database, catalogue, signer, log))
@@ -108,7 +110,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await _remember(database, gateway, log)
         await money.start()
         engines.warm()
-        classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway))
+        classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway, log))
         pepper = PepperDoor(
             gateway,
             classic,

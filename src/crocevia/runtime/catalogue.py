@@ -14,7 +14,7 @@ import msgspec
 
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, UserSpec
 from crocevia.core.errors import Code, GatewayError
-from crocevia.storage import declared, meta, users
+from crocevia.storage import declared, meta, project_keys, users
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, engine_keys, key_secret
 
@@ -78,10 +78,7 @@ def load(tx: Transaction, home: Home) -> Catalogue:
             projects=declared.load(tx, ProjectSpec),
             recipes=declared.load(tx, RecipeSpec),
             users=users.allowances(tx),
-            keys={
-                bytes.fromhex(row.digest): ProjectKey(row.project, row.expires_at)
-                for row in declared.load_project_keys(tx)
-            },
+            keys={bytes.fromhex(row.digest): ProjectKey(row.project, row.expires_at) for row in project_keys.load(tx)},
             secret=key_secret(home),
             engine_keys=engine_keys(home),
         )

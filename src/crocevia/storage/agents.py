@@ -46,6 +46,7 @@ _FIND: Final = select(agents).where(agents.c.id == bindparam("which"), _OWNED)
 _NAMED: Final = select(agents.c.id).where(_OWNED, agents.c.name == bindparam("called"))
 _COUNT: Final = select(func.count()).select_from(agents).where(_OWNED)
 _DROP: Final = delete(agents).where(agents.c.id == bindparam("which"))
+_DROP_NAMED: Final = delete(agents).where(_OWNED, agents.c.name == bindparam("called"))
 _ADD: Final = inserting(agents, *Agent.__struct_fields__)
 _SET: Final = (
     update(agents).where(agents.c.id == bindparam("which")).values({name: bindparam(name) for name in _CHANGING})
@@ -129,6 +130,11 @@ def declare(tx: Transaction, user_id: str, spec: AgentSpec, now: float) -> None:
     }
     if not tx.run(_DECLARE_AGAIN, owner=user_id, called=spec.name, **spelled):
         tx.run(_DECLARE, id=new_id("agt"), user_id=user_id, name=spec.name, created_at=now, **spelled)
+
+
+def drop_named(tx: Transaction, user_id: str, name: str) -> None:
+    """Remove the user's agent of this name. Nothing may refer to it any more."""
+    tx.run(_DROP_NAMED, owner=user_id, called=name)
 
 
 def _columns(agent: Agent) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Rows of what is declared by name: engines, models, projects with their keys, recipes."""
+"""Rows of what is declared by name: engines, models, projects, recipes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from sqlalchemy.sql.base import Executable
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec
 
 from .database import Transaction
-from .schema import engines, models, project_keys, projects, recipes
-from .statements import Row
+from .schema import engines, models, projects, recipes
 
 Spec = TypeVar("Spec", EngineSpec, ModelSpec, ProjectSpec, RecipeSpec)
 
@@ -33,11 +32,7 @@ def _upsert(table: Table) -> Executable:
 
 _PUT: Final = {kind: _upsert(table) for kind, table in _TABLES.items()}
 
-_PROJECT_KEYS: Final = select(project_keys).order_by(project_keys.c.created_at, project_keys.c.digest)
-_ADD_KEY: Final = insert(project_keys).values(
-    {name: bindparam(name) for name in ("digest", "project", "prefix", "created_at", "expires_at")}
-)
-_DROP_KEYS: Final = delete(project_keys).where(project_keys.c.project == bindparam("of"))
+_DROP: Final = {kind: delete(table).where(_KEYS[kind] == bindparam("called")) for kind, table in _TABLES.items()}
 
 
 def load(tx: Transaction, kind: type[Spec]) -> dict[str, Spec]:
@@ -58,16 +53,6 @@ def save(tx: Transaction, spec: EngineSpec | ModelSpec | ProjectSpec | RecipeSpe
     tx.run(_PUT[kind], **{key: getattr(spec, key), "spec": encoded, "created_at": now, "updated_at": now})
 
 
-def load_project_keys(tx: Transaction) -> list[Row]:
-    """Rows of (digest, project, prefix, created_at, expires_at)."""
-    return tx.all(_PROJECT_KEYS)
-
-
-def add_project_key(tx: Transaction, digest: str, project: str, prefix: str, now: float) -> None:
-    """One more key for the project. Raises sqlite3.IntegrityError if the digest is known already."""
-    tx.run(_ADD_KEY, digest=digest, project=project, prefix=prefix, created_at=now, expires_at=None)
-
-
-def drop_project_keys(tx: Transaction, project: str) -> int:
-    """Revoke every key of the project."""
-    return tx.run(_DROP_KEYS, of=project)
+def drop(tx: Transaction, kind: type[Spec], name: str) -> None:
+    """Remove the value of this name. Nothing may refer to it any more."""
+    tx.run(_DROP[kind], called=name)

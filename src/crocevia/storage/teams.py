@@ -51,6 +51,7 @@ _LED_ALL: Final = (
 )
 _LED: Final = _LED_ALL.where(_LISTED)
 _DROP: Final = delete(teams).where(teams.c.id == bindparam("which"))
+_DROP_NAMED: Final = delete(teams).where(_OWNED, teams.c.name == bindparam("called"))
 _MEMBERS: Final = (
     select(team_members.c.team_id, team_members.c.agent_id, agents.c.name, team_members.c.role)
     .join(agents, agents.c.id == team_members.c.agent_id)
@@ -171,6 +172,11 @@ def save(tx: Transaction, team: Team) -> None:
 def drop(tx: Transaction, team_id: str) -> None:
     """Remove the team and its memberships. No chat may have it any more."""
     tx.run(_DROP, which=team_id)
+
+
+def drop_named(tx: Transaction, user_id: str, name: str) -> None:
+    """Remove the user's team of this name and its memberships. No chat may have it any more."""
+    tx.run(_DROP_NAMED, owner=user_id, called=name)
 
 
 def led_by(tx: Transaction, agent_id: str, *, implicit: bool = False) -> list[str]:

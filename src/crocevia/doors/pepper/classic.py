@@ -14,9 +14,8 @@ from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Part, TextPart
-from crocevia.runtime.classic import Classic, Exchange, Question
+from crocevia.runtime.classic import Citation, Classic, Exchange, Question
 from crocevia.runtime.classic import Reply as Answered
-from crocevia.runtime.classic.citations import Citation
 from crocevia.runtime.gateway import Attachment, Wants, check_permission, placeholder
 
 from . import decode, encode, wire

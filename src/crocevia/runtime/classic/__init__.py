@@ -5,6 +5,7 @@ conversations.py  what is remembered between calls;  citations.py: where an answ
 websearch.py      the search backend as a tool
 """
 
+from .citations import Citation
 from .service import Classic, Exchange, Question, Reply
 
-__all__ = ["Classic", "Exchange", "Question", "Reply"]
+__all__ = ["Citation", "Classic", "Exchange", "Question", "Reply"]

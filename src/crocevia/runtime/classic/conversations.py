@@ -6,15 +6,12 @@ Where it keeps none, nothing is ever written: the conversation lives in this pro
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from typing import Final, TypeAlias
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import GatewayError
 from crocevia.core.messages import AssistantMessage, Message, user
 from crocevia.storage import conversations as rows
 from crocevia.storage.conversations import Role
@@ -27,7 +24,6 @@ MOST_CHARACTERS: Final = 100_000
 MEMORY_SECONDS: Final = 86_400.0
 MEMORY_CHARACTERS: Final = 8_000_000  # of all conversations that only this process knows
 DAY: Final = 86_400.0
-_SWEEP_SECONDS: Final = 3600.0
 
 
 class Conversations:
@@ -44,7 +40,6 @@ class Conversations:
         self._projects = projects
         self._clock = clock
         self._memory = _Memory()
-        self._task: asyncio.Task[None] | None = None
 
     async def history(self, project: ProjectSpec, name: str) -> tuple[Message, ...]:
         """What was said so far, bounded. Raises GatewayError(UNAVAILABLE)."""
@@ -76,20 +71,11 @@ class Conversations:
         dropped = self._memory.drop(project, name)
         return await self._database.write(lambda tx: rows.forget(tx, project, name)) > 0 or dropped
 
-    def start(self) -> None:
-        """Delete what is over its retention, now and every hour, until `close`."""
-        self._task = asyncio.get_running_loop().create_task(self._sweep(), name="conversations")
-
-    async def close(self) -> None:
-        """Stop. Idempotent."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            with suppress(asyncio.CancelledError):
-                await task
-
     async def sweep(self) -> None:
-        """Delete what is over its retention; what a project stored before it kept no texts goes too."""
+        """Delete what is over its retention; what a project stored before it kept no texts goes too.
+
+        Raises GatewayError(UNAVAILABLE).
+        """
         now, kept = self._clock(), dict(self._projects())
         self._memory.expire(now)
 
@@ -99,12 +85,6 @@ class Conversations:
                 rows.expire(tx, name, now - days * DAY)
 
         await self._database.write(work)
-
-    async def _sweep(self) -> None:
-        while True:
-            with suppress(GatewayError):  # the store is out of reach: in an hour
-                await self.sweep()
-            await asyncio.sleep(_SWEEP_SECONDS)
 
 
 class _Memory:

@@ -14,7 +14,7 @@ from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpe
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import agents, declared, meta, teams, users
+from crocevia.storage import agents, declared, meta, project_keys, teams, users
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_keys
 
@@ -73,7 +73,7 @@ def load_state(tx: Transaction) -> State:
         recipes=declared.load(tx, RecipeSpec),
         agents=agents.declared(tx, user),
         teams=teams.declared(tx, user),
-        owners={row.digest: row.project for row in declared.load_project_keys(tx)},
+        owners={row.digest: row.project for row in project_keys.load(tx)},
     )
 
 
@@ -224,8 +224,8 @@ def _save_project_keys(
         hashed = _digest(secret, key)
         if [known for known, owner in state.owners.items() if owner == project.name] == [hashed]:
             continue
-        declared.drop_project_keys(tx, project.name)
-        declared.add_project_key(tx, hashed, project.name, key[:_PREFIX], now)
+        project_keys.drop_all(tx, project.name)
+        project_keys.add(tx, hashed, project.name, key[:_PREFIX], now)
         rekeyed.add(("projects", project.name))
     return generated, rekeyed
 

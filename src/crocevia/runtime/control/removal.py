@@ -4,25 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from sqlalchemy import bindparam, delete
-
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.storage import meta
+from crocevia.storage import agents, declared, meta, teams
 from crocevia.storage.database import Transaction
-from crocevia.storage.schema import agents, engines, models, projects, recipes, teams
 
 from .apply import State, load_state
 
-_BY_NAME: Final[dict[str, Any]] = {
-    "engines": delete(engines).where(engines.c.name == bindparam("called")),
-    "models": delete(models).where(models.c.name == bindparam("called")),
-    "projects": delete(projects).where(projects.c.name == bindparam("called")),
-    "recipes": delete(recipes).where(recipes.c.encode == bindparam("called")),
-}
-_OWNED: Final[dict[str, Any]] = {
-    "agents": delete(agents).where(agents.c.name == bindparam("called"), agents.c.user_id == bindparam("owner")),
-    "teams": delete(teams).where(teams.c.name == bindparam("called"), teams.c.user_id == bindparam("owner")),
-}
+_OWNED: Final = {"agents": agents, "teams": teams}
 
 
 def remove(tx: Transaction, table: str, name: str) -> Any:
@@ -37,10 +25,10 @@ def remove(tx: Transaction, table: str, name: str) -> Any:
     users = users_of(state, table, name)
     if users:
         raise GatewayError(Code.CONFLICT, say("still_used", by=", ".join(users[:5])))
-    if table in _BY_NAME:
-        tx.run(_BY_NAME[table], called=name)
+    if table in _OWNED:
+        _OWNED[table].drop_named(tx, state.user, name)
     else:
-        tx.run(_OWNED[table], called=name, owner=state.user)
+        declared.drop(tx, type(spec), name)
     meta.bump_revision(tx)
     return spec
 
