@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crocevia.config import Settings, load, setting_paths
-from crocevia.core.declared import Refused
+from crocevia.core.declared import SERVER_TABLES, Refused
 from crocevia.core.texts import render
-from crocevia.runtime.control.tables import SERVER_TABLES
 
 
 def loaded(home: Path, text: str = "", env: dict[str, str] | None = None, **flags: Any) -> Settings:

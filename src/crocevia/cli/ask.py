@@ -128,7 +128,7 @@ def _catalogue(home: Home) -> Catalogue:
     from crocevia.runtime.catalogue import load
     from crocevia.storage.database import snapshot
 
-    from .declare import require
+    from .store import require
 
     require(home)
     with snapshot(home.database) as tx:

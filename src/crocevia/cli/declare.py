@@ -7,6 +7,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from .output import complain, home_option, told
+from .store import require
 
 if TYPE_CHECKING:
     from crocevia.core.catalogue import EngineSpec
@@ -43,16 +44,6 @@ def export(home: Home) -> None:
 
     require(home)
     click.echo(spell(control.export(home)), nl=False)
-
-
-def require(home: Home) -> None:
-    """Bring the store to the present schema. Raises GatewayError(CONFLICT) on a home without one."""
-    from crocevia.core.errors import Code, GatewayError, say
-    from crocevia.storage.migrate import ensure
-
-    if not home.database.exists():
-        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
-    ensure(home.database)
 
 
 def check_engine(spec: EngineSpec) -> None:

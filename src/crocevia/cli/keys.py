@@ -45,7 +45,7 @@ def rotate(as_json: bool, home: Home) -> None:
     from crocevia.runtime.control.audit import note
     from crocevia.runtime.control.jwks import Signer
 
-    from .project import actor, writing
+    from .store import actor, writing
 
     with writing(home) as tx:
         kid = Signer(home).rotate()
@@ -66,7 +66,7 @@ def remove(kid: str, home: Home) -> None:
     from crocevia.runtime.control.jwks import Signer
     from crocevia.storage import meta
 
-    from .project import actor, writing
+    from .store import actor, writing
 
     with writing(home) as tx:
         note(tx, actor(), "delete", "signing key", kid)
@@ -78,7 +78,7 @@ def remove(kid: str, home: Home) -> None:
 def _listed(home: Home) -> list[dict[str, str]]:
     from crocevia.runtime.control.jwks import PUBLISH_SECONDS, Signer
 
-    from .declare import require
+    from .store import require
 
     require(home)
     signer = Signer(home)

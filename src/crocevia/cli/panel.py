@@ -31,7 +31,7 @@ def reset(home: Home, as_json: bool) -> None:
     from crocevia.runtime.control.init import setup_link
 
     from .first import address
-    from .project import actor, writing
+    from .store import actor, writing
 
     url = address(load(home).server)
     with writing(home) as tx:

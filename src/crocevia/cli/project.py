@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import getpass
-import sqlite3
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
 from .output import home_option, told
+from .store import actor, reading, writing
 
 if TYPE_CHECKING:
-    from crocevia.runtime.control.audit import Actor
     from crocevia.runtime.control.spending import Report
-    from crocevia.storage.database import Transaction
     from crocevia.storage.home import Home
-
-T = TypeVar("T")
 
 
 @click.group()
@@ -37,7 +30,7 @@ def spend(name: str, days: int, as_json: bool, home: Home) -> None:
     from crocevia.core import json
     from crocevia.runtime.control import spending
 
-    found = _reading(home, lambda tx: spending.report(tx, name, time.time(), days))
+    found = reading(home, lambda tx: spending.report(tx, name, time.time(), days))
     if as_json:
         click.echo(json.encode(found).decode())
     else:
@@ -100,44 +93,3 @@ def _show(found: Report) -> None:
 
 def _usd(amount: float) -> str:
     return f"{amount:.6f}"
-
-
-def actor() -> Actor:
-    """Who is at work, for the audit list: the user of this machine."""
-    from crocevia.runtime.control.audit import Actor
-
-    try:
-        account = f"cli:{getpass.getuser()}"
-    except (OSError, KeyError):  # no such user on this machine, as in some containers
-        account = "cli"
-    return Actor(account=account, address="local")
-
-
-def _reading(home: Home, work: Callable[[Transaction], T]) -> T:
-    from crocevia.core.errors import Code, GatewayError, say
-    from crocevia.storage.database import snapshot
-
-    from .declare import require
-
-    require(home)
-    try:
-        with snapshot(home.database) as tx:
-            return work(tx)
-    except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
-
-
-@contextmanager
-def writing(home: Home) -> Iterator[Transaction]:
-    """One transaction on the home's database, beside a server that may be running. Raises GatewayError."""
-    from crocevia.core.errors import Code, GatewayError, say
-    from crocevia.storage.database import immediate
-
-    from .declare import require
-
-    require(home)
-    try:
-        with immediate(home.database) as tx:
-            yield tx
-    except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error

@@ -10,9 +10,8 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
-from crocevia.core.declared import Problem, Refused, join, read, read_value, struct_of, unknown
+from crocevia.core.declared import DECLARED_TABLES, Problem, Refused, join, read, read_value, struct_of, unknown
 from crocevia.core.errors import say
-from crocevia.runtime.control.tables import DECLARED_TABLES
 from crocevia.storage.home import Home
 
 from .checks import check

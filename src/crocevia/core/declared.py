@@ -9,13 +9,17 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from types import NoneType, UnionType
-from typing import Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
 from .errors import Code, GatewayError, Message, say
 
 S = TypeVar("S", bound=msgspec.Struct)
+
+# The two kinds of files, by the names of their tables: never mixed, each refused by the other's command.
+DECLARED_TABLES: Final = ("engines", "models", "projects", "users", "recipes", "agents", "teams")
+SERVER_TABLES: Final = ("server", "log", "calls", "turns", "limits", "mcp", "search", "gateway")
 
 
 class Problem(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
-from crocevia.core.declared import Problem, Refused
+from crocevia.core.declared import DECLARED_TABLES, Problem, Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
 from crocevia.storage import agents, declared, meta, project_keys, teams, users
@@ -20,7 +20,6 @@ from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_ke
 
 from .checks import check_models, check_teams
 from .declarations import Declaration, Spec, name_of, place_of
-from .tables import DECLARED_TABLES
 
 CheckEngine: TypeAlias = Callable[[EngineSpec], None]
 """Raises GatewayError if an engine could not be built from this (a script that cannot be played)."""

@@ -10,12 +10,11 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
-from crocevia.core.declared import Problem, Refused, read, unknown
+from crocevia.core.declared import DECLARED_TABLES, SERVER_TABLES, Problem, Refused, read, unknown
 from crocevia.core.errors import say
 
 from . import toml
 from .checks import check_secret, check_value
-from .tables import DECLARED_TABLES, SERVER_TABLES
 
 Spec: TypeAlias = EngineSpec | ModelSpec | ProjectSpec | UserSpec | RecipeSpec | AgentSpec | TeamSpec
 

@@ -1,0 +1,64 @@
+"""A home's store as commands use it, beside a server that may be running."""
+
+from __future__ import annotations
+
+import getpass
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from crocevia.runtime.control.audit import Actor
+    from crocevia.storage.database import Transaction
+    from crocevia.storage.home import Home
+
+T = TypeVar("T")
+
+
+def require(home: Home) -> None:
+    """Bring the store to the present schema. Raises GatewayError(CONFLICT) on a home without one."""
+    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.storage.migrate import ensure
+
+    if not home.database.exists():
+        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+    ensure(home.database)
+
+
+def actor() -> Actor:
+    """Who is at work, for the audit list: the user of this machine."""
+    from crocevia.runtime.control.audit import Actor
+
+    try:
+        account = f"cli:{getpass.getuser()}"
+    except (OSError, KeyError):  # no such user on this machine, as in some containers
+        account = "cli"
+    return Actor(account=account, address="local")
+
+
+def reading(home: Home, work: Callable[[Transaction], T]) -> T:
+    """What `work` finds in the home's database as it is now. Raises GatewayError."""
+    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.storage.database import snapshot
+
+    require(home)
+    try:
+        with snapshot(home.database) as tx:
+            return work(tx)
+    except sqlite3.Error as error:
+        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+
+
+@contextmanager
+def writing(home: Home) -> Iterator[Transaction]:
+    """One transaction on the home's database, beside a server that may be running. Raises GatewayError."""
+    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.storage.database import immediate
+
+    require(home)
+    try:
+        with immediate(home.database) as tx:
+            yield tx
+    except sqlite3.Error as error:
+        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
