@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, Final
@@ -21,19 +20,17 @@ from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.files.workspace import WorkspaceFiles
-from crocevia.runtime.gateway import CallLimits, Gateway
-from crocevia.runtime.intake import Attachments
+from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.painting.provider import Painting
-from crocevia.runtime.reasoning.block_watch import BlockWatch
-from crocevia.runtime.reasoning.fingerprints import CAPACITY, Fingerprints
 from crocevia.runtime.records import CallRecords
 from crocevia.runtime.turns import Turns
-from crocevia.storage import migrate, pieces, records
+from crocevia.storage import migrate
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
 
 from .classic import open_classic
 from .engines import EnginePool
+from .gateway import open_gateway
 from .housekeeping import keep_house
 from .money import open_money
 from .painting import open_painting
@@ -43,7 +40,6 @@ from .site import dispatch, health
 from .store import watch_store
 from .turns import open_turns
 
-HOUR: Final = 3600
 _HASTE_SECONDS: Final = 2.0
 
 
@@ -94,20 +90,9 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await catalogue.start()
         await stack.enter_async_context(watch_store(database, log))
         money = await stack.enter_async_context(open_money(database, catalogue, signer, log))
-        limits = CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds)
-        attachments = Attachments()
-        stack.push_async_callback(attachments.close)
-        gateway = Gateway(
-            catalogue,
-            engines.get,
-            queue,
-            limits=limits,
-            spend=money.spend,
-            memory=await _memory(database, catalogue.current.secret),
-            attachments=attachments,
-            on_round=BlockWatch(database, await database.read(pieces.apps_without_blocks)),
+        gateway = await stack.enter_async_context(
+            open_gateway(settings, database, catalogue, engines.get, queue, money.spend, log)
         )
-        await _remember(database, gateway, log)
         await money.start()
         engines.warm()
         classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway, log))
@@ -147,23 +132,6 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
 def _model_name(catalogue: CatalogueHolder, project: str) -> str | None:
     found = catalogue.current.projects.get(project)
     return found.model if found is not None else None
-
-
-async def _memory(database: Database, secret: bytes) -> Fingerprints:
-    """The answers with reasoning that earlier processes gave."""
-    memory = Fingerprints(secret)
-    memory.recall(await database.read(lambda tx: pieces.proofs(tx, CAPACITY)))
-    return memory
-
-
-async def _remember(database: Database, gateway: Gateway, log: Any) -> None:
-    """Settle what an earlier process left open, and count the calls of its last hour."""
-    now = time.time()
-    interrupted = await database.write(lambda tx: records.settle_interrupted(tx, now))
-    if interrupted:
-        log.warning("calls of an earlier run were interrupted", count=interrupted)
-    for row in await database.read(lambda tx: records.call_counts(tx, now - HOUR - 1)):
-        gateway.admission.remember(row.project, min(row.second + 1.0, now), row.calls)  # at the latest
 
 
 def _reporter(log: Any) -> Callable[[Exception | None], None]:

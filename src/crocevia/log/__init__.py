@@ -4,12 +4,10 @@ values.py    what it gives and takes, and the `Log` protocol that every backend 
 sqlite.py    SqliteLog; commands.py, pending.py, trim.py: its rows
 hub.py, ring.py, reader.py    the newest entries in memory; `follow` is a reader
 coalesce.py  merging deltas before they get a seq
-dispatch.py  who drives a chat's turn
 """
 
 from .coalesce import Coalescer, Piece
 from .commands import once
-from .dispatch import Dispatcher, LocalDispatcher
 from .hub import Hub, Stalled
 from .reader import check_cursor, follow
 from .sqlite import SqliteLog, create_log
@@ -40,13 +38,11 @@ __all__ = [
     "Command",
     "CommandKind",
     "Created",
-    "Dispatcher",
     "Duplicate",
     "Effect",
     "Fence",
     "Fenced",
     "Hub",
-    "LocalDispatcher",
     "Log",
     "Outcome",
     "Piece",

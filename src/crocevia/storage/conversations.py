@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from sqlalchemy import bindparam, delete, func, insert, select
+from sqlalchemy import bindparam, delete, func, select
 
 from crocevia.core.ids import new_id
 
 from .database import Transaction
+from .rows import inserting
 from .schema import conversation_messages
 from .statements import Row
 
 Role = Literal["user", "assistant"]
 
 _c: Final = conversation_messages.c
-_ADD: Final = insert(conversation_messages).values({column.name: bindparam(column.name) for column in _c})
+_ADD: Final = inserting(conversation_messages)
 _one: Final = (_c.project == bindparam("of"), _c.name == bindparam("called"))
 _LAST: Final = select(_c.id, _c.at, _c.role, _c.text).where(*_one).order_by(_c.id.desc()).limit(bindparam("most"))
 _DROP: Final = delete(conversation_messages).where(*_one)

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, insert, select
+from sqlalchemy import bindparam, delete, select
 
 from .database import Transaction
+from .rows import inserting
 from .schema import audit, panel_sessions
 from .statements import Row
 
 _s: Final = panel_sessions.c
-_ADD_SESSION: Final = insert(panel_sessions).values({column.name: bindparam(column.name) for column in _s})
+_ADD_SESSION: Final = inserting(panel_sessions)
 _SESSION: Final = select(panel_sessions).where(_s.digest == bindparam("which"), _s.expires_at > bindparam("now"))
 _DROP_SESSION: Final = delete(panel_sessions).where(_s.digest == bindparam("which"))
 _DROP_OTHERS: Final = delete(panel_sessions).where(_s.account == bindparam("of"), _s.digest != bindparam("kept"))
 _DROP_EXPIRED: Final = delete(panel_sessions).where(_s.expires_at <= bindparam("now"))
 
 _a: Final = audit.c
-_ADD_AUDIT: Final = insert(audit).values({column.name: bindparam(column.name) for column in _a})
+_ADD_AUDIT: Final = inserting(audit)
 _PAGE: Final = select(audit).where(_a.id < bindparam("before")).order_by(_a.id.desc()).limit(bindparam("most"))
 _PAGE_OF: Final = _PAGE.where(_a.kind == bindparam("of_kind"))
 

@@ -9,8 +9,8 @@ from sqlalchemy import Table, bindparam, insert
 
 
 def inserting(table: Table, *names: str) -> Any:
-    """An INSERT of these columns, whose parameters have the columns' names."""
-    return insert(table).values({name: bindparam(name) for name in names})
+    """An INSERT of these columns (none: of all), whose parameters have the columns' names."""
+    return insert(table).values({name: bindparam(name) for name in names or table.c.keys()})
 
 
 def packed(value: Any) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import Integer, bindparam, cast, func, insert, select, update
+from sqlalchemy import Integer, bindparam, cast, func, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from crocevia.core.ids import new_id
 
 from .database import Transaction
+from .rows import inserting
 from .schema import budget_alerts, budget_corrections, call_records
 from .statements import Row
 
@@ -46,7 +47,7 @@ _SPENT_BY_USERS: Final = (
 _CORRECTED: Final = select(func.coalesce(func.sum(_c.amount), 0)).where(
     _c.project == bindparam("of"), _c.at >= bindparam("since"), _c.at < bindparam("until")
 )
-_CORRECT: Final = insert(budget_corrections).values({column.name: bindparam(column.name) for column in _c})
+_CORRECT: Final = inserting(budget_corrections)
 _ADD_ALERT: Final = (
     insert_or(budget_alerts)
     .values({name: bindparam(name) for name in ("project", "day", "id", "body", "created_at", "due_at")})

@@ -88,13 +88,11 @@ _BY_NAME: Final = (
     .order_by(teams.c.name)
 )
 _AGENT_IDS: Final = select(agents.c.name, agents.c.id).where(agents.c.user_id == bindparam("owner"))
-_DECLARE: Final = inserting(teams, "id", "user_id", "name", "orchestrator_id", "created_at", "updated_at")
-_DECLARE_AGAIN: Final = (
+_DECLARE: Final = (
     update(teams)
     .where(teams.c.id == bindparam("which"))
     .values(orchestrator_id=bindparam("leader"), updated_at=bindparam("now"))
 )
-_DECLARE_MEMBER: Final = inserting(team_members, "team_id", "position", "agent_id", "name")
 
 
 def count(tx: Transaction, user_id: str) -> int:
@@ -126,7 +124,7 @@ def add(
     fields = msgspec.structs.asdict(made)
     del fields["members"]
     tx.run(_ADD, **fields)
-    _write_members(tx, made)
+    _add_members(tx, made.id, members)
     return made
 
 
@@ -166,7 +164,7 @@ def save(tx: Transaction, team: Team) -> None:
         now=team.updated_at,
     )
     tx.run(_DROP_MEMBERS, which=team.id)
-    _write_members(tx, team)
+    _add_members(tx, team.id, team.members)
 
 
 def drop(tx: Transaction, team_id: str) -> None:
@@ -232,32 +230,22 @@ def declare(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
     """Create the user's team of this name, or change it; its id. Raises KeyError if an agent is not there."""
     ids: dict[str, str] = {row.name: row.id for row in tx.all(_AGENT_IDS, owner=user_id)}
     leader = ids[spec.orchestrator]
+    members = tuple(Member(agent_id=ids[name], name=name, role=None) for name in spec.members)
     team_id = find_named(tx, user_id, spec.name)
     if team_id is None:
-        team_id = new_id("team")
-        tx.run(
-            _DECLARE,
-            id=team_id,
-            user_id=user_id,
-            name=spec.name,
-            orchestrator_id=leader,
-            created_at=now,
-            updated_at=now,
-        )
-    else:
-        tx.run(_DECLARE_AGAIN, which=team_id, leader=leader, now=now)
-        tx.run(_DROP_MEMBERS, which=team_id)
-    for position, member in enumerate(spec.members):
-        tx.run(_DECLARE_MEMBER, team_id=team_id, position=position, agent_id=ids[member], name=member)
+        return add(tx, user_id, spec.name, None, leader, members, now).id
+    tx.run(_DECLARE, which=team_id, leader=leader, now=now)
+    tx.run(_DROP_MEMBERS, which=team_id)
+    _add_members(tx, team_id, members)
     return team_id
 
 
-def _write_members(tx: Transaction, team: Team) -> None:
+def _add_members(tx: Transaction, team_id: str, members: tuple[Member, ...]) -> None:
     tx.run_many(
         _ADD_MEMBER,
         [
-            {"team_id": team.id, "position": position, **msgspec.structs.asdict(member)}
-            for position, member in enumerate(team.members)
+            {"team_id": team_id, "position": position, **msgspec.structs.asdict(member)}
+            for position, member in enumerate(members)
         ],
     )
 

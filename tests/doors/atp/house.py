@@ -15,9 +15,9 @@ from typing import Any
 
 from crocevia.doors.atp import AtpDoor
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.control import users
 from crocevia.runtime.control.context import Control, open_control
 from crocevia.runtime.control.init import Initialised, init
+from crocevia.storage import users
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home
 
@@ -178,7 +178,7 @@ async def house(**changes: Any) -> AsyncIterator[House]:
         try:
             await catalogue.refresh()
             control = open_control(database, home, catalogue)
-            eve = await users.create(control, "eve")
+            eve = await database.write(lambda tx: users.add(tx, "eve", "member", 0.0))
             _, key = await control.keys.create(eve, "eve", "30d")
             yield House(AtpDoor(control), control, made, User(made.user_id, made.api_key), User(eve, key), **changes)
         finally:
