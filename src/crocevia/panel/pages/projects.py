@@ -16,7 +16,7 @@ from crocevia.panel.forms import Field
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.panel.writing import change, find, load
 from crocevia.policy.periods import day_of
-from crocevia.runtime.control import audit, overview, projects, spending
+from crocevia.runtime.control import audit, overview, project_keys, spending
 from crocevia.runtime.control.apply import Applied
 from crocevia.runtime.control.calls import CallFilter
 from crocevia.storage.database import Transaction
@@ -70,7 +70,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class More(msgspec.Struct, frozen=True, kw_only=True):
     """What the page of a project shows beside its form."""
 
-    keys: list[projects.ProjectKey]
+    keys: list[project_keys.ProjectKey]
     today: Today
     without_blocks: bool
     overlaps: tuple[int, ...]
@@ -116,7 +116,7 @@ async def rotate(ask: Ask) -> Answer:
     overlap = next((seconds for seconds in OVERLAPS if str(seconds) == ask.form.get("overlap")), 86_400)
 
     def work(tx: Transaction) -> str:
-        key = projects.rotate(tx, ask.services.home, name, overlap=overlap, now=time.time())
+        key = project_keys.rotate(tx, ask.services.home, name, overlap=overlap, now=time.time())
         audit.note(tx, ask.actor, "rotated", "projects", name, {"overlap_seconds": (None, str(overlap))})
         return key
 
@@ -127,8 +127,8 @@ async def revoke(ask: Ask) -> Answer:
     name, key_id = ask.query.get("name", ""), ask.form.get("key", "")
 
     def work(tx: Transaction) -> None:
-        prefix = next((key.prefix for key in projects.keys(tx, name, time.time()) if key.id == key_id), None)
-        projects.revoke(tx, name, key_id)
+        prefix = next((key.prefix for key in project_keys.keys(tx, name, time.time()) if key.id == key_id), None)
+        project_keys.revoke(tx, name, key_id)
         audit.note(tx, ask.actor, "revoked", "projects", name, {"key": (prefix, None)})
 
     await change(ask, work)
@@ -158,7 +158,7 @@ async def _more(ask: Ask, name: str) -> More:
     spec: ProjectSpec = await find(ask, "projects", name)
     now = time.time()
     keys, today, lacking = await ask.services.database.read(
-        lambda tx: (projects.keys(tx, name, now), _today(tx, spec, now), name in apps_without_blocks(tx))
+        lambda tx: (project_keys.keys(tx, name, now), _today(tx, spec, now), name in apps_without_blocks(tx))
     )
     return More(
         keys=keys,

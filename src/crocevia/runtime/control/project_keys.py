@@ -7,7 +7,8 @@ import msgspec
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.runtime.catalogue import digest
-from crocevia.storage import declared, meta, project_keys
+from crocevia.storage import declared, meta
+from crocevia.storage import project_keys as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.home import Home, key_secret
 
@@ -29,7 +30,7 @@ def keys(tx: Transaction, project: str, now: float) -> list[ProjectKey]:
     """The project's keys that open something, newest first."""
     return [
         ProjectKey(id=row.digest, prefix=row.prefix, created_at=row.created_at, expires_at=row.expires_at)
-        for row in project_keys.listed(tx, project)
+        for row in rows.listed(tx, project)
         if row.expires_at is None or row.expires_at > now
     ]
 
@@ -42,15 +43,15 @@ def rotate(tx: Transaction, home: Home, project: str, *, overlap: float, now: fl
     if project not in declared.load(tx, ProjectSpec):
         raise GatewayError(Code.NOT_FOUND)
     key = new_project_key()
-    project_keys.drop_expired(tx, project, now)
-    project_keys.expire(tx, project, now + overlap)
-    project_keys.add(tx, digest(key_secret(home), key.encode()).hex(), project, key[:_SHOWN], now)
+    rows.drop_expired(tx, project, now)
+    rows.expire(tx, project, now + overlap)
+    rows.add(tx, digest(key_secret(home), key.encode()).hex(), project, key[:_SHOWN], now)
     meta.bump_revision(tx)
     return key
 
 
 def revoke(tx: Transaction, project: str, key_id: str) -> None:
     """End one key now. Raises GatewayError(NOT_FOUND)."""
-    if not project_keys.drop(tx, project, key_id):
+    if not rows.drop(tx, project, key_id):
         raise GatewayError(Code.NOT_FOUND)
     meta.bump_revision(tx)
