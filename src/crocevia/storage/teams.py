@@ -6,14 +6,14 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import bindparam, delete, exists, func, select, update
 
 from crocevia.core.catalogue import TeamSpec
 from crocevia.core.ids import new_id
 
 from .database import Transaction
 from .rows import inserting
-from .schema import agents, team_members, teams
+from .schema import agents, chats, team_members, teams
 from .statements import Row
 
 
@@ -73,6 +73,11 @@ _SET: Final = (
 )
 _IMPLICIT: Final = select(teams.c.id).where(
     teams.c.orchestrator_id == bindparam("agent"), teams.c.implicit == 1, _OWNED
+)
+_DROP_IMPLICIT: Final = delete(teams).where(
+    teams.c.orchestrator_id == bindparam("agent"),
+    teams.c.implicit == 1,
+    ~exists().where(chats.c.team_id == teams.c.id),
 )
 _ADD_IMPLICIT: Final = inserting(
     teams, "id", "user_id", "name", "orchestrator_id", "created_at", "updated_at", "implicit"
@@ -186,6 +191,11 @@ def find_implicit(tx: Transaction, user_id: str, agent_id: str) -> str | None:
     """The id of the team that the agent makes up alone."""
     found: str | None = tx.scalar(_IMPLICIT, owner=user_id, agent=agent_id)
     return found
+
+
+def drop_implicit(tx: Transaction, agent_id: str) -> None:
+    """Remove the team that the agent makes up alone, unless a chat has it."""
+    tx.run(_DROP_IMPLICIT, agent=agent_id)
 
 
 def implicit(tx: Transaction, user_id: str, agent_id: str, agent: str, now: float) -> str:

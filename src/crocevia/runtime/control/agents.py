@@ -8,7 +8,7 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage import agents as rows
-from crocevia.storage import chats, teams
+from crocevia.storage import teams
 from crocevia.storage.agents import Agent, Mode
 from crocevia.storage.database import Transaction
 
@@ -79,9 +79,7 @@ async def delete(control: Control, user_id: str, agent_id: str) -> None:
 
     def work(tx: Transaction) -> None:
         _owned(tx, user_id, agent_id)
-        alone = teams.find_implicit(tx, user_id, agent_id)
-        if alone is not None and not chats.count_of_team(tx, alone):
-            teams.drop(tx, alone)
+        teams.drop_implicit(tx, agent_id)
         _check_leads_nothing(tx, agent_id, "agent_id", implicit=True)
         teams.leave_all(tx, user_id, agent_id)
         rows.drop(tx, agent_id)

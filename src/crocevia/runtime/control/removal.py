@@ -22,7 +22,7 @@ def remove(tx: Transaction, table: str, name: str) -> Any:
     spec = getattr(state, table).get(name)
     if spec is None:
         raise GatewayError(Code.NOT_FOUND)
-    users = users_of(state, table, name)
+    users = users_of(state, table, name) or _led_alone(tx, state, table, name)
     if users:
         raise GatewayError(Code.CONFLICT, say("still_used", by=", ".join(users[:5])))
     if table in _OWNED:
@@ -31,6 +31,15 @@ def remove(tx: Transaction, table: str, name: str) -> Any:
         declared.drop(tx, type(spec), name)
     meta.bump_revision(tx)
     return spec
+
+
+def _led_alone(tx: Transaction, state: State, table: str, name: str) -> list[str]:
+    """The team that an agent makes up alone, where a chat has it; without a chat it goes with its agent."""
+    agent_id = agents.find_named(tx, state.user, name) if table == "agents" else None
+    if agent_id is None:
+        return []
+    teams.drop_implicit(tx, agent_id)
+    return teams.led_by(tx, agent_id, implicit=True)
 
 
 def users_of(state: State, table: str, name: str) -> list[str]:
