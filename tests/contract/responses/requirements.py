@@ -51,8 +51,9 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-SSE-9", "A frame is one write.", "Contract"),
     R("R-SSE-10", "A client that hangs up ends the call upstream.", "Files"),
     R("R-SSE-11", "A comment keeps a silent stream alive.", "Clients"),
+    R("R-SSE-12", "The connection is closed after [DONE].", "Contract"),
     R(
-        "R-SSE-12",
+        "R-SSE-13",
         "All 24 types of the contract are known; those that no engine has a cause for never come.",
         "Contract",
         divergence="Reasoning is told as a summary, which every client reads; engines have no refusal or annotation.",
@@ -61,6 +62,7 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-STORE-2", "`store: false` leaves nothing to read.", "Endpoints"),
     R("R-STORE-3", "Nobody else can read it.", "Endpoints"),
     R("R-STORE-4", "A stored answer survives a restart.", "Sessions"),
+    R("R-STORE-5", "A stored answer is on disk before its caller is told, and can be read at once.", "Sessions"),
     R("R-PREV-1", "`previous_response_id` continues with what was said before, and not its instructions.", "Sessione"),
     R("R-PREV-2", "An unknown, foreign or failed answer is 400 previous_response_not_found.", "Sessione"),
     R("R-PREV-3", "A tool loop can go on by previous_response_id with the output alone.", "Sessione"),

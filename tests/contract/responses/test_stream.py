@@ -120,7 +120,7 @@ def test_parallel_calls_keep_apart(tmp_path: Path) -> None:
     run(scene())
 
 
-@requirement("R-SSE-6", "R-SSE-12")
+@requirement("R-SSE-6", "R-SSE-13")
 def test_reasoning_is_a_summary_before_the_text_and_every_type_is_known(tmp_path: Path) -> None:
     script = [
         {"when": {"contains": "limit"}, "say": [{"text": "cut"}, {"stop": "max_tokens"}]},

@@ -9,7 +9,6 @@ import msgspec
 
 from crocevia.asgi.answers import reply
 from crocevia.asgi.hangup import first_of, watching
-from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
@@ -18,6 +17,7 @@ from crocevia.runtime.gateway import Cut
 from . import errors, plan
 from .encode import DONE, Frame, sse
 from .plan import Desk
+from .requests import answering
 from .run import Run, Work
 
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
@@ -129,7 +129,7 @@ class Background:
 
     async def follow(self, job: Job, start: int, receive: Receive, send: Send) -> None:
         """The frames from `start` on as an event stream, until the run is over or the client is gone."""
-        async with EventStream(send, self._desk.ping_seconds) as stream:
+        async with answering(send, self._desk.ping_seconds) as stream:
             with watching(receive) as leaving:
                 seen = start
                 while not leaving.done():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from crocevia.asgi.answers import reply
 from crocevia.asgi.hangup import watching, while_there
-from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import GatewayError
@@ -15,7 +14,7 @@ from .background import Background
 from .encode import DONE, TERMINAL, Frame, sse
 from .errors import refuse
 from .plan import Desk
-from .requests import body_of
+from .requests import answering, body_of
 from .run import Run, Work
 
 
@@ -43,7 +42,7 @@ async def create(desk: Desk, background: Background, scope: Scope, receive: Rece
 
 
 async def _stream(desk: Desk, run: Run, call: Work, send: Send) -> None:
-    async with EventStream(send, desk.ping_seconds) as stream:
+    async with answering(send, desk.ping_seconds) as stream:
 
         async def write(frames: list[Frame]) -> None:
             if is_last(frames):

@@ -5,7 +5,8 @@ from __future__ import annotations
 from urllib.parse import parse_qs
 
 from crocevia.asgi.body import read_body
-from crocevia.asgi.types import Receive, Scope
+from crocevia.asgi.stream import EventStream
+from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
 
 from .head import Head
@@ -25,6 +26,11 @@ def check_method(scope: Scope, *allowed: str) -> str:
         names = ", ".join(allowed)
         raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=names))
     return method
+
+
+def answering(send: Send, ping_seconds: float) -> EventStream:
+    """A stream of answers: the connection is closed after it, for clients that read until there is nothing more."""
+    return EventStream(send, ping_seconds, lambda: [(b"connection", b"close")])
 
 
 def query(scope: Scope) -> dict[str, str]:

@@ -7,7 +7,6 @@ from typing import Any
 import msgspec
 
 from crocevia.asgi.answers import reply
-from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
@@ -18,7 +17,7 @@ from .background import UNFINISHED, Background
 from .encode import DONE, heard, replayed, sse
 from .parts import wrong
 from .plan import WRITE, Desk
-from .requests import check_method, number, query
+from .requests import answering, check_method, number, query
 
 _READ = "operator.read"
 
@@ -66,7 +65,7 @@ async def _get(
     if job is not None:
         await background.follow(job, start, receive, send)
         return
-    async with EventStream(send, desk.ping_seconds) as stream:
+    async with answering(send, desk.ping_seconds) as stream:
         if stored.events is not None:
             frames = heard(stored.events)
         else:

@@ -1,0 +1,90 @@
+"""What only a real socket shows: where a stream ends, and that whoever was answered can ask again at once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.aio import run
+from tests.contract.requirements import requirement
+from tests.doors.responses.house import House, house
+
+from .test_socket import served
+
+
+async def exchange(url: str, home: House, method: str, path: str, body: Any = None) -> tuple[bytes, bytes]:
+    """Everything up to where the server closes the connection, head and rest; the client never asks it to."""
+    host, _, port = url.removeprefix("ws://").partition("/")[0].partition(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    data = b"" if body is None else json.dumps(body).encode()
+    head = f"{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {home.secrets.operator_token}\r\n"
+    head += f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
+    writer.write(head.encode() + data)
+    async with asyncio.timeout(5):
+        answer = await reader.read()
+    writer.close()
+    return answer.partition(b"\r\n\r\n")[0], answer.partition(b"\r\n\r\n")[2]
+
+
+@requirement("R-SSE-12")
+@pytest.mark.parametrize("model", ["openclaw", "Pepper mini"])
+def test_the_connection_is_closed_after_the_last_event(model: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as home, served(home) as url:
+            body = {"model": model, "input": "hi", "stream": True}
+            head, rest = await exchange(url, home, "POST", "/v1/responses", body)
+            assert head.startswith(b"HTTP/1.1 200") and b"connection: close" in head.lower()
+            assert rest.endswith(b"data: [DONE]\n\n\r\n0\r\n\r\n")
+            made = rest.split(b'"id":"', 1)[1].split(b'"', 1)[0].decode()
+            head, rest = await exchange(url, home, "GET", f"/v1/responses/{made}?stream=true")
+            assert b"connection: close" in head.lower() and b"data: [DONE]\n\n" in rest
+            background = {**body, "background": True}
+            _, rest = await exchange(url, home, "POST", "/v1/responses", background)
+            assert b"response.queued" in rest and b"data: [DONE]\n\n" in rest
+
+    run(scene(), timeout=20)
+
+
+@requirement("R-STORE-5")
+@pytest.mark.parametrize("model", ["openclaw", "Pepper mini"])
+def test_whoever_was_answered_reads_the_answer_at_once_and_it_is_on_disk(model: str, tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as home:
+            store = sqlite3.connect(home.service.home.database)
+
+            async def once(stream: bool) -> None:
+                made = await home.ask("/v1/responses", {"model": model, "input": "hi", "stream": stream})
+                resource = made.events()[-1]["response"] if stream else made.json()
+                kept = store.execute("SELECT status FROM responses WHERE id = ?", (resource["id"],)).fetchall()
+                assert kept == [("completed",)]
+                found = await home.get(f"/v1/responses/{resource['id']}")
+                assert (found.status, found.json()) == (200, resource)
+
+            await asyncio.gather(*(once(bool(n % 2)) for n in range(40)))
+            queued = await home.respond("hi", model=model, background=True)
+            assert (await home.get(f"/v1/responses/{queued['id']}")).status == 200
+            store.close()
+
+    run(scene(), timeout=20)
+
+
+@requirement("R-STORE-5")
+def test_an_answer_is_there_although_the_store_takes_nothing(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as home:
+            blocker = sqlite3.connect(home.service.home.database, isolation_level=None)
+            made = await home.respond("hi")
+            blocker.execute("BEGIN EXCLUSIVE")
+            stuck = await home.respond("again")  # waits a moment for the store, not for ever
+            kept = await home.get(f"/v1/responses/{stuck['id']}")
+            assert kept.json() == stuck
+            blocker.execute("ROLLBACK")
+            blocker.close()
+            assert (await home.get(f"/v1/responses/{made['id']}")).json() == made
+
+    run(scene(), timeout=30)
