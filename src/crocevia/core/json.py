@@ -6,7 +6,7 @@ msgspec raises RecursionError on deep nesting and passes invalid UTF-8 through `
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, overload
+from typing import Any, Final, TypeVar, overload
 
 import msgspec
 from msgspec import Raw
@@ -15,6 +15,8 @@ from .errors import Code, GatewayError, Message, say
 from .shapes import misfit
 
 T = TypeVar("T")
+
+MAX_DEPTH: Final = 128  # of objects and lists in each other, where anything may stand
 
 _encoder = msgspec.json.Encoder()
 encode = _encoder.encode
@@ -43,6 +45,32 @@ def check_utf8(data: bytes | bytearray | memoryview) -> None:
         str(data, "utf-8")
     except UnicodeDecodeError:
         raise GatewayError(Code.INVALID_REQUEST, say("json_not_utf8")) from None
+
+
+def check_depth(value: Any, param: str | None = None, *, limit: int = MAX_DEPTH) -> None:
+    """Raises GatewayError(INVALID_REQUEST) above `limit` levels: what is taken must be able to be given on."""
+    level = [value]
+    for _ in range(limit):
+        level = [
+            below
+            for holder in level
+            for below in (holder.values() if isinstance(holder, dict) else holder)
+            if isinstance(below, dict | list)
+        ]
+        if not level:
+            return
+    raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=limit), param=param)
+
+
+def check_part(data: bytes | Raw, param: str | None = None) -> None:
+    """The same for well-formed JSON that was kept as it came. It is read only if it could be too deep."""
+    spelled = bytes(data)
+    if spelled.count(b"{") + spelled.count(b"[") > MAX_DEPTH:
+        try:
+            value = msgspec.json.decode(spelled)
+        except RecursionError:
+            raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=MAX_DEPTH), param=param) from None
+        check_depth([value], param, limit=MAX_DEPTH + 1)
 
 
 def _shape(path: str, reason: Message) -> Message:

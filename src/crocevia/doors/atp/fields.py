@@ -26,7 +26,7 @@ def read(data: bytes, kind: type[S]) -> S:
     table = json.decode(data)
     if not isinstance(table, dict):
         raise GatewayError(Code.INVALID_REQUEST, say("body_not_object"))
-    check_depth(table)
+    json.check_depth(table, limit=MAX_DEPTH)
     return convert(table, kind)
 
 
@@ -36,21 +36,6 @@ def convert(table: dict[str, Any], kind: type[S], *, strict: bool = True) -> S:
         return msgspec.convert(table, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise Refused(_problems(table, kind, strict) or [_problem(error)]) from None
-
-
-def check_depth(value: Any) -> None:
-    """Raises GatewayError(INVALID_REQUEST) above MAX_DEPTH levels: what we take we must be able to give back."""
-    level = [value]
-    for _ in range(MAX_DEPTH):
-        level = [
-            below
-            for holder in level
-            for below in (holder.values() if isinstance(holder, dict) else holder)
-            if isinstance(below, dict | list)
-        ]
-        if not level:
-            return
-    raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=MAX_DEPTH))
 
 
 def _problems(table: dict[str, Any], kind: type[msgspec.Struct], strict: bool) -> list[Problem]:

@@ -9,7 +9,8 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.json import canonical
+from crocevia.core.errors import GatewayError
+from crocevia.core.json import canonical, check_part
 from crocevia.core.messages import Opaque, ToolCall
 
 ANTHROPIC: Final = "anthropic"
@@ -116,10 +117,11 @@ def read(blocks: Sequence[Raw], content: str | None, calls: Sequence[ToolCall] |
     try:
         for kind, block in zip(kinds, blocks, strict=True):
             msgspec.json.decode(block)  # so far it was only skipped over
+            check_part(block)
             if kind in _READERS:
                 _READERS[kind](block, said)
         same = _same_text(content, said) and (calls is None or _spelled(calls) == _spelled(said.calls))
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+    except (GatewayError, msgspec.MsgspecError, RecursionError, UnicodeError):
         return Read(spoiled=UNRECOGNISED)
     if not all(_IDS[dialect].fullmatch(call.id) for call in said.calls):
         return Read(spoiled=UNRECOGNISED)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Final
+from unicodedata import normalize
 from urllib.parse import parse_qs
 
 from msgspec import UNSET
@@ -101,6 +102,8 @@ def _question(request: Richiesta, wants: Wants, bytes_in: int) -> Question:
 
 
 def _name(name: str) -> str:
+    """What looks the same is the same conversation. Raises GatewayError(INVALID_REQUEST)."""
+    name = normalize("NFC", name)
     if not name or name != name.strip() or len(name) > MOST_NAME or not name.isprintable():
         raise GatewayError(Code.INVALID_REQUEST, say("conversation_name", most=MOST_NAME), param=CONVERSATION)
     return name

@@ -279,6 +279,7 @@ def _parameters(index: int, schema: Raw | msgspec.UnsetType) -> Raw:
     path = f"tools[{index}].parameters"
     if memoryview(schema)[0] != _BRACE:
         raise _wrong("parameters_not_object", path, path=path)
+    json.check_part(schema, path)
     root = msgspec.json.decode(schema, type=_Schema)
     empty = root.properties == []  # how PHP spells an object without members
     if root.type not in (None, "object") or not (empty or root.properties is UNSET or _is_object(root.properties)):
@@ -296,6 +297,7 @@ def _check_json(data: Raw, path: str) -> None:
         msgspec.json.decode(data)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         raise _wrong("json_part", path, path=path) from None
+    json.check_part(data, path)
 
 
 def _is_object(value: object) -> bool:

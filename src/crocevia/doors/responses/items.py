@@ -256,6 +256,7 @@ def _arguments(place: Placed, text: str | None) -> Raw:
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         param = f"{place.path}.arguments"
         raise wrong(param, "arguments_not_object", path=param) from None
+    json.check_part(spelled.encode(), f"{place.path}.arguments")
     return Raw(spelled.encode())
 
 

@@ -8,6 +8,7 @@ from typing import Any, Final, get_args
 import msgspec
 from msgspec import Raw
 
+from crocevia.core import json
 from crocevia.core.calls import AnswerFormat, Effort, Thinking, ToolChoice
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Tool
@@ -53,6 +54,7 @@ def _functions(given: list[wire.Tool]) -> list[wire.Tool]:
             raise wrong(f"tools[{index}].name", "tool_repeated", index=index, name=name)
         if not _is_object(tool.parameters):
             raise wrong(f"tools[{index}].parameters", "parameters_not_object", path=f"tools[{index}].parameters")
+        json.check_part(tool.parameters, f"tools[{index}].parameters")
         found[name] = tool
     return list(found.values())
 
@@ -127,6 +129,7 @@ def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
             raise wrong(f"{param}.{name}", "field_needed", field=f"{param}.{name}")
     if schema[:1] != b"{":
         raise wrong(f"{param}.schema", "parameters_not_object", path=f"{param}.schema")
+    json.check_part(schema, f"{param}.schema")
     return AnswerFormat(
         param=param, name=given.name or "", schema=Raw(schema), strict=bool(given.strict), description=given.description
     )

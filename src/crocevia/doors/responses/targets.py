@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from unicodedata import normalize
 
 import msgspec
 
@@ -124,7 +125,7 @@ def _pick(roster: Roster, name: str) -> Agent:
         if roster.default is None:
             raise GatewayError(Code.INVALID_REQUEST, say("agent_unclear"), param="model")
         return roster.default
-    found = roster.find(name)
+    found = roster.find(name) or roster.find(normalize("NFC", name))  # as clients of some systems spell it
     if found is None:
         raise GatewayError(Code.INVALID_REQUEST, say("agent_unknown", name=name[:_NAMED]), param="model")
     return found
