@@ -28,6 +28,17 @@ PAGE_HEADERS: Final = (
     (b"referrer-policy", b"no-referrer"),
 )
 _BINARY: Final = {"type": "string", "format": "binary"}
+_TEXT: Final = {"type": "string"}
+_KINDS: Final = {
+    "text/html": _TEXT,
+    "text/css": _TEXT,
+    "text/javascript": _TEXT,
+    "text/event-stream": {  # of each event
+        "type": "object",
+        "required": ["data"],
+        "properties": {"event": _TEXT, "data": _TEXT, "id": _TEXT},
+    },
+}
 _FORM: Final = {"type": "object", "required": ["file"], "properties": {"file": _BINARY}}
 _STYLE: Final = (
     "body{font:16px/1.5 system-ui,sans-serif;max-width:52rem;margin:2rem auto;padding:0 1rem;color-scheme:light dark}"
@@ -221,7 +232,7 @@ def _success(route: Route, types: _Types) -> dict[str, Any]:
         content["application/json"] = {"schema": schema}
     for kind in (route.produces, *route.also):
         if kind is not None:
-            content[kind] = {"schema": {"type": "string"} if kind.startswith("text/") else _BINARY}
+            content[kind] = {"schema": _KINDS.get(kind, _BINARY)}
     return answer | {"content": content} if content else answer
 
 
