@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from crocevia.storage import records
 from tests.aio import run
 from tests.app.serving import Place, read_answer, request, serving
 from tests.doors.pepper.house import HELLO
@@ -96,6 +97,62 @@ def test_200_bad_requests_in_a_row_leave_the_server_as_it_was() -> None:
             quiet(place)
 
     run(work(), timeout=50)
+
+
+LINE = b"POST /agent HTTP/1.1\r\nhost: x\r\n"
+LENGTH = b"content-length: %d\r\n" % len(GOOD)
+CHUNKED = b"transfer-encoding: chunked\r\n"
+# What is no HTTP, or could be read in two ways by two programs in a row.
+HEADS = {
+    "not HTTP": b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\x00" * 64,
+    "NUL in a header": LINE + b"x-pepper-project: a\x00b\r\n" + LENGTH + b"\r\n" + GOOD,
+    "a header that begins with a blank": LINE + b" x-evil: 1\r\n" + LENGTH + b"\r\n" + GOOD,
+    "a blank in a header's name": LINE + b"x evil: 1\r\n" + LENGTH + b"\r\n" + GOOD,
+    "a carriage return in a header": LINE + b"x-pepper-project: a\rx-evil: 1\r\n" + LENGTH + b"\r\n" + GOOD,
+    "two lengths": LINE + LENGTH + b"content-length: 3\r\n\r\n" + GOOD,
+    "a length and chunks": LINE + LENGTH + CHUNKED + b"\r\n" + GOOD,
+    "a negative length": LINE + b"content-length: -1\r\n\r\n" + GOOD,
+    "a length that is no number": LINE + b"content-length: 1e3\r\n\r\n" + GOOD,
+    "chunks without sizes": LINE + CHUNKED + b"\r\nzz\r\n",
+    "a head without an end": LINE + b"x-long: " + b"a" * (1024 * 1024),
+    "an address without an end": b"GET /" + b"a" * (1024 * 1024),
+}
+
+
+@pytest.mark.parametrize("name", HEADS)
+def test_what_is_no_http_is_refused_and_the_connection_closed(name: str) -> None:
+    async def work() -> None:
+        async with serving() as place:
+            async with place.open() as (reader, writer):
+                writer.write(HEADS[name])
+                try:
+                    said = await asyncio.wait_for(reader.read(), 10)
+                except ConnectionError:
+                    said = b""  # closed while we were still writing
+                assert b"x-evil" not in said
+                assert not said or said.startswith(b"HTTP/1.1 4"), said[:200]
+            assert (await place.post("/agent", HELLO))[0] == 200
+            await no_tasks(place)
+            quiet(place)
+
+    run(work(), timeout=30)
+
+
+def test_a_body_cut_by_a_hangup_is_no_call_at_all() -> None:
+    async def work() -> None:
+        async with serving() as place:
+            for cut in range(0, len(GOOD), 7):
+                async with place.open() as (_, writer):
+                    writer.write(request("/agent", b"", **{"content-length": str(len(GOOD))}) + GOOD[:cut])
+                    await writer.drain()
+            await no_tasks(place)
+            quiet(place)
+            assert (await place.post("/agent", HELLO))[0] == 200
+            assert (await place.record()).outcome == "ok"
+            rows = await place.service.database.read(lambda tx: records.recent_calls(tx, 10))
+            assert len(rows) == 1
+
+    run(work(), timeout=30)
 
 
 @pytest.mark.parametrize("chunked", [False, True])

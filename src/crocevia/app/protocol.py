@@ -12,6 +12,10 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 STALL_SECONDS = 120.0
 HEAD_SECONDS = 30.0
 SILENCE_SECONDS = 60.0
+LARGEST_HEAD: Final = 64 * 1024
+_HEAD_TOO_LARGE: Final = (
+    b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
+)
 _BETWEEN, _HEAD, _BODY = range(3)  # what of a message the peer is sending
 _SWITCHED = b"HTTP/1.1 101"
 _OFFER: Final = re.compile(rb"\r\nupgrade:[ \t]*(h2c|websocket)[ \t]*(?=\r|$)", re.IGNORECASE)
@@ -67,7 +71,8 @@ class Protocol(HttpToolsProtocol):
     acknowledges; and closing politely waits for that queue.
 
     Closes it when the head of a request has not come within `head_seconds` of the connection or of its first byte,
-    and when a body that was announced pauses for `silence_seconds`: silent peers would hold their sockets for ever.
+    when it is larger than LARGEST_HEAD, and when a body that was announced pauses for `silence_seconds`: silent peers
+    would hold their sockets for ever.
     """
 
     stall_seconds: ClassVar[float] = STALL_SECONDS
@@ -78,6 +83,7 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._stalled: asyncio.TimerHandle | None = None
         self._phase = _BETWEEN
+        self._head_size = 0  # bytes of a head that is not complete
         self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
@@ -94,15 +100,19 @@ class Protocol(HttpToolsProtocol):
             data = _OFFER.sub(b"", head) + gap + body
         super().data_received(data)
         if self in self.connections:  # else it has become a WebSocket, and belongs to another protocol
-            self._expect()
+            self._expect(len(data))
 
-    def _expect(self) -> None:
-        """After something came: until when more has to come."""
+    def _expect(self, size: int) -> None:
+        """After `size` bytes came: until when more has to come."""
         if self._phase == _BODY:
             self._forgive()
             self._allow(self.silence_seconds)
         elif self._phase == _HEAD:
             self._allow(self.head_seconds)
+            self._head_size += size
+            if self._head_size > LARGEST_HEAD:
+                self.transport.write(_HEAD_TOO_LARGE)
+                self.transport.close()
         elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the end of a body refused already
             self._allow(self.timeout_keep_alive)
         else:
@@ -114,6 +124,7 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._phase = _BODY
+        self._head_size = 0
         self._forgive()
         super().on_headers_complete()
 
