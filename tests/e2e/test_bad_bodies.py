@@ -153,12 +153,15 @@ def test_a_body_that_stops_midway_is_not_answered(tmp_path: Path, monkeypatch: p
     run(work(), timeout=55)
 
 
-def nested(place: str, depth: int) -> tuple[str, bytes]:
-    """The address and the body with so many objects in each other at a place."""
+def nested(depth: int) -> str:
+    return '{"a":' * depth + '"x"' + "}" * depth
+
+
+def placed(place: str, inside: str) -> tuple[str, bytes]:
+    """The address and the body with some JSON at a place."""
     path, make = PLACES[place]
-    inside = '{"a":' * depth + '"x"' + "}" * depth
     text = json.dumps(make({"deep": 0})).replace('"deep": 0', f'"deep": {inside}')
-    escaped = inside.replace('"', '\\"')  # in a text that is JSON itself
+    escaped = inside.replace("\\", "\\\\").replace('"', '\\"')  # in a text that is JSON itself
     return path, text.replace('\\"deep\\": 0', f'\\"deep\\": {escaped}').encode()
 
 
@@ -229,12 +232,37 @@ def test_what_is_too_deep_is_refused_wherever_anything_may_stand(
     async def work() -> None:
         async with untouched(tmp_path, monkeypatch) as home:
             for depth in (200, 500, 800, 900, 950, 990, 1_000):
-                path, body = nested(place, depth)
+                path, body = placed(place, nested(depth))
                 answer = await tell(home, "POST", path, body)
                 if path == "/agent/verifica" and answer.status == 200:
                     assert answer.json()["accettata"] is False
                 else:
                     assert refused(answer, (place, depth))
+
+    run(work(), timeout=55)
+
+
+POISON = {
+    "half a surrogate": '"\\ud800"',
+    "half a surrogate in a name": '{"\\udfff":1}',
+    "a number too large": "1e999",
+    "NaN": "NaN",
+}
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_what_nobody_could_read_is_refused_wherever_anything_may_stand(
+    place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def work() -> None:
+        async with untouched(tmp_path, monkeypatch) as home:
+            for name, inside in POISON.items():
+                path, body = placed(place, inside)
+                answer = await tell(home, "POST", path, body)
+                if path == "/agent/verifica" and answer.status == 200:
+                    assert answer.json()["accettata"] is False
+                else:
+                    assert refused(answer, (place, name))
 
     run(work(), timeout=55)
 

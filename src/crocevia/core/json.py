@@ -63,13 +63,18 @@ def check_depth(value: Any, param: str | None = None, *, limit: int = MAX_DEPTH)
 
 
 def check_part(data: bytes | Raw, param: str | None = None) -> None:
-    """The same for well-formed JSON that was kept as it came. It is read only if it could be too deep."""
+    """Raise GatewayError(INVALID_REQUEST) for JSON kept as it came that is too deep or that no reader would take.
+
+    So far it was only skipped over: half a surrogate or a number without bounds shows when it is read.
+    """
     spelled = bytes(data)
+    try:
+        value = msgspec.json.decode(spelled)
+    except RecursionError:
+        raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=MAX_DEPTH), param=param) from None
+    except (msgspec.MsgspecError, UnicodeError):
+        raise GatewayError(Code.INVALID_REQUEST, say("json_part", path=param or "$"), param=param) from None
     if spelled.count(b"{") + spelled.count(b"[") > MAX_DEPTH:
-        try:
-            value = msgspec.json.decode(spelled)
-        except RecursionError:
-            raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=MAX_DEPTH), param=param) from None
         check_depth([value], param, limit=MAX_DEPTH + 1)
 
 
