@@ -269,6 +269,7 @@ def judge(world: World) -> None:
     assert len(terminals) == 1
     assert journal[-1] is not None
     assert isinstance(journal[-1], e.TERMINAL)
+    assert isinstance(journal[-1], e.TurnCancelled) is world.cancelled
     judge_agents(world)
     judge_calls(world)
     applied = [item.steer_id for item in world.of(e.SteerApplied) + world.of(e.SteerDropped)]

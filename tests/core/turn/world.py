@@ -73,6 +73,7 @@ class World:
         self.turn = Turn((user("before"),))
         self.ran: list[str] = []  # side effects of server tools, by call
         self.spent = Totals()  # what the world charged
+        self.cancelled = False  # it was asked to, in time
         self.commit(open_turn(self.turn, TURN, the_plan or plan(), message, now))
 
     # --- the journal
@@ -218,6 +219,7 @@ class World:
         return steer_id
 
     def cancel(self) -> None:
+        self.cancelled = self.cancelled or not self.turn.ended
         self.tell(e.CancelAsked(**self.base(), reason="user"))
 
     def close(self) -> None:
