@@ -39,7 +39,9 @@ def test_a_shell_block_runs_and_answers(block: Block, server: LiveServer) -> Non
     printed = run_block(server, block.text, "bash", "-euo", "pipefail", "-c")
     if "/agent" in block.text and '"stream": true' in block.text:
         assert "event: done" in printed and "event: error" not in printed
-    if "/v1/" in block.text:
+    if "/events" in block.text:
+        assert '"type":"turn.completed"' in printed
+    elif "/v1/" in block.text:
         assert printed.startswith(("{", "event: ")) and '"error":{' not in printed
 
 
