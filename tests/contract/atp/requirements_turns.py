@@ -45,7 +45,11 @@ TURNS: tuple[R, ...] = (
     ),
     R("T-CLI-1", "A client tool is offered only if it is registered and named by the agent.", "14.1"),
     R("T-CLI-2", "Requests are signed with Ed25519 over call id, name and canonical arguments.", "14.2"),
-    R("T-CLI-3", "An output counts once: 204, then 409, the same again too (9); unknown 404; late 409 tool_timed_out; 128 KiB.", "14.4"),
+    R(
+        "T-CLI-3",
+        "An output counts once: 204, then 409, the same again too (9); unknown 404; late 409 tool_timed_out; 128 KiB.",
+        "14.4",
+    ),
     R("T-CLI-4", "A runner can claim a call, so that no other runs it.", "12"),
     R(
         "T-DEL-1",
