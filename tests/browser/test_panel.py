@@ -76,6 +76,22 @@ system_prompt = "Find."
 name = "two"
 orchestrator = "leader"
 members = ["finder"]
+[[engines]]
+name = "handing"
+kind = "scripted"
+script = [
+  { when = { after_tool = true }, say = [{ text = "The writer says: {tool_result}" }] },
+  { say = [{ tool = "delegate_task", arguments = { agent = "watcher", task = "call camera", title = "Look out" } }] },
+]
+[[models]]
+name = "Hander"
+engine = "handing"
+deprecated = true
+sunset_at = "2027-03-31T00:00:00Z"
+[[agents]]
+name = "boss"
+mode = "primary"
+model = "Hander"
 """
 PAGES = {
     "overview": "/panel",
@@ -87,6 +103,7 @@ PAGES = {
     "chat": "/panel/chats/one?id=CHAT",
     "chat-first-steps": "/panel/chats/one?id=CHAT&step=3",
     "chat-done": "/panel/chats/one?id=DONE",
+    "chat-members": "/panel/chats/one?id=SLOW",
     "waiting": "/panel/waiting",
     "files": "/panel/files",
     "file": "/panel/files?path=/wiki/note.md",
@@ -109,6 +126,7 @@ PAGES = {
     "api": "/panel/api",
     "playground": "/panel/playground",
     "playground-tool": "/panel/playground?tool=on",
+    "playground-team": "/panel/playground?team=guarded",
     "missing": "/panel/nowhere",
 }
 GUISES = [(1280, "light", "it"), (1280, "dark", "en"), (390, "light", "en"), (390, "dark", "it")]
@@ -179,12 +197,16 @@ def _people_at_work(server: LiveServer, cookie: str) -> dict[str, str]:
     _api(server, "/tools", {"name": "camera", "parameters": {"type": "object"}, "timeout_seconds": 600})
     porter = _api(server, "/agents", agent)["id"]
     _api(server, "/teams", {"name": "gate", "orchestrator_id": porter})
+    watcher = _api(server, "/agents", agent | {"name": "watcher", "mode": "subagent"})["id"]
+    boss = next(item["id"] for item in _api(server, "/agents") if item["name"] == "boss")
+    _api(server, "/teams", {"name": "office", "orchestrator_id": boss, "members": [{"agent_definition_id": watcher}]})
     chats = {
         "CHAT": _chat(server, "guarded", "Please call write for me"),
         "TOOL": _chat(server, "gate", "call camera"),
         "DONE": _chat(server, "two", "Where is it?"),
+        "SLOW": _chat(server, "office", "Write it"),
     }
-    for place, state in (("CHAT", "waiting"), ("TOOL", "waiting"), ("DONE", "succeeded")):
+    for place, state in (("CHAT", "waiting"), ("TOOL", "waiting"), ("DONE", "succeeded"), ("SLOW", "waiting")):
         _until(server, cookie, chats[place], state)
     files = server.home / "files" / str(server.secrets["workspace_id"]) / "wiki"
     files.mkdir(parents=True)
@@ -402,6 +424,60 @@ def test_a_chat_is_followed_its_steps_are_wound_back_and_its_turn_is_cancelled(
     assert page.locator(".steps > li:visible").count() == 2
     page.get_by_role("button", name="Cancel the turn").click()
     page.locator(".steps").get_by_text("Turn cancelled").wait_for()
+    watch.check()
+
+
+def test_a_member_at_work_is_told_something(panel: Panel, new_page: Callable[..., Watch]) -> None:
+    watch = new_page()
+    page = panel.enter(watch)
+    chat = _chat(panel.server, "office", "Write it")
+    _until(panel.server, panel.cookie, chat, "waiting")
+    page.goto(f"{panel.url}/panel/chats/one?id={chat}")
+    page.get_by_label("To whom").select_option(label="watcher · Look out")
+    page.get_by_label("What to say").fill("In capitals")
+    page.get_by_role("button", name="Say it").click()
+    page.locator(".steps").get_by_text("In capitals").wait_for()
+    page.get_by_role("button", name="Cancel the turn").click()
+    page.locator(".steps").get_by_text("Turn cancelled").wait_for()
+    watch.check()
+
+
+def test_a_file_is_uploaded_and_edited(panel: Panel, new_page: Callable[..., Watch]) -> None:
+    watch = new_page()
+    page = panel.enter(watch)
+    page.goto(f"{panel.url}/panel/files?path=/wiki")
+    page.get_by_text("New file").click()
+    page.get_by_label("From a text file").set_input_files(
+        {"name": "lista.txt", "mimeType": "text/plain", "buffer": b"pane\nlatte\n"}
+    )
+    page.wait_for_function("document.getElementById('new-name').value === 'lista.txt'")
+    page.get_by_role("button", name="Create").click()
+    page.get_by_text("Created.").wait_for()
+    assert page.get_by_label("Text").input_value() == "pane\nlatte\n"
+    page.get_by_label("Text").fill("pane")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.get_by_text("Saved.").wait_for()
+    assert page.get_by_label("Text").input_value() == "pane"
+    watch.check()
+
+
+def test_a_team_is_talked_to_and_its_approval_given_in_the_chat(
+    panel: Panel, new_page: Callable[..., Watch], axe: Callable[[Any], list[str]]
+) -> None:
+    watch = new_page()
+    page = panel.enter(watch)
+    page.goto(f"{panel.url}/panel/playground?to=team/guarded")
+    page.get_by_role("textbox").fill("call write")
+    page.keyboard.press("Enter")
+    page.get_by_role("button", name="Approve").wait_for()
+    assert axe(page) == []
+    _keep(page, "playground-team-asks")
+    page.get_by_role("button", name="Approve").click()
+    page.locator("#raw", has_text="event: done").wait_for()
+    page.locator(".pc-tool-ok").wait_for()
+    page.wait_for_function("!document.querySelector('.pc-viva')")
+    assert axe(page) == []
+    _keep(page, "playground-team-answered")
     watch.check()
 
 

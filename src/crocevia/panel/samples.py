@@ -34,6 +34,12 @@ def agent_call(origin: str, project: str) -> list[Sample]:
     return request(origin, "/agent", body, {"X-Pepper-Key": PROJECT_KEY}, headers)
 
 
+def chat_events(origin: str, chat_id: str) -> list[Sample]:
+    """Everything that happens in a chat, from its beginning on."""
+    version = {"X-Envai-Contract-Version": "3", "Accept": "text/event-stream"}
+    return request(origin, f"/api/v1/atp/v3/chats/{chat_id}/events", None, {"Authorization": API_KEY}, version)
+
+
 def request(origin: str, path: str, body: str | None, secrets: dict[str, str], headers: dict[str, str]) -> list[Sample]:
     """The same request in three languages, a POST if there is a body. secrets: header to the variable that holds it."""
     return [

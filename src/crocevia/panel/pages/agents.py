@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from crocevia.core.catalogue import AgentSpec, TeamSpec
-from crocevia.panel import words
+from crocevia.panel import samples, words
 from crocevia.panel.forms import Field
 from crocevia.panel.web import Answer, Ask, Shown
 from crocevia.panel.writing import load
@@ -46,6 +46,10 @@ async def _team_more(ask: Ask, name: str) -> Known:
     return Known(agents=tuple(await load(ask, "agents")))
 
 
+def _from_api(path: str) -> Callable[[Ask, str], list[samples.Sample]]:
+    return lambda ask, name: samples.request(ask.origin, path, None, {"Authorization": samples.API_KEY}, {})
+
+
 AGENTS: Final = Resource(
     table="agents",
     nav="agents",
@@ -58,6 +62,7 @@ AGENTS: Final = Resource(
         Field("permissions", "rules", group="tools"),
     ),
     options=_agent_options,
+    code=_from_api("/api/v1/agents"),
 )
 TEAMS: Final = Resource(
     table="teams",
@@ -65,5 +70,6 @@ TEAMS: Final = Resource(
     fields=(Field("name"), Field("orchestrator", "choice"), Field("members", "names")),
     options=_team_options,
     more=_team_more,
+    code=_from_api("/api/v1/teams"),
 )
 PAGES: Final = (*AGENTS.pages(show), *TEAMS.pages(show))

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.panel import words
+from crocevia.panel import samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Page, Shown
 from crocevia.runtime.control.calls import CallFilter, CallPage, CallRow, call, calls
 
@@ -30,6 +30,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
 class One(msgspec.Struct, frozen=True, kw_only=True):
     call: CallRow
+    samples: list[samples.Sample]
 
 
 async def show(ask: Ask) -> Answer:
@@ -59,7 +60,7 @@ async def show_one(ask: Ask) -> Answer:
         raise GatewayError(Code.NOT_FOUND)
     return Shown(
         template="call",
-        context=One(call=found),
+        context=One(call=found, samples=samples.agent_call(ask.origin, found.project) if found.project else []),
         title=found.id,
         nav="calls",
         crumbs=(Crumb(words.say(ask.language, "nav.calls"), "/panel/calls"),),

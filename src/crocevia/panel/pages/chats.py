@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Message, say
-from crocevia.panel import words
+from crocevia.panel import samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.runtime.control import audit, watching
-from crocevia.runtime.control.watching import ChatRow, Step, TurnRow
+from crocevia.runtime.control.watching import ChatRow, Member, Step, TurnRow
 from crocevia.storage.database import Transaction
 
 PER_PAGE: Final = 50
@@ -30,7 +30,9 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class One(msgspec.Struct, frozen=True, kw_only=True):
-    """turn: the one that is shown. step: how many of its steps are. earlier: steps that are not here."""
+    """turn: the one that is shown. step: how many of its steps are. earlier: steps that are not here. members: who can
+    be told something beside the agent that leads.
+    """
 
     chat: ChatRow
     turns: list[TurnRow]
@@ -41,7 +43,9 @@ class One(msgspec.Struct, frozen=True, kw_only=True):
     open: bool
     deepest: int
     longest: int
+    members: list[Member]
     mark: str
+    samples: list[samples.Sample]
     error: Message | None = None
 
 
@@ -76,13 +80,14 @@ async def cancel(ask: Ask) -> Answer:
 
 async def steer(ask: Ask) -> Answer:
     chat, text = await _find(ask), ask.form.get("text", "").strip()
+    target = ask.form.get("to") or None
     try:
         if not 0 < len(text) <= LONGEST:
             raise GatewayError(Code.INVALID_REQUEST, say("steer_length", most=LONGEST))
-        turn = await ask.services.turns.steer(chat.user_id, chat.id, text)
+        turn = await ask.services.turns.steer(chat.user_id, chat.id, text, target)
     except GatewayError as error:
         return await _refused(ask, error)
-    await _note(ask, "steered", chat.id, {"turn": (None, turn)})
+    await _note(ask, "steered", chat.id, {"turn": (None, turn), "to": (None, target)})
     return Moved(f"/panel/chats/one?id={chat.id}&done=steered")
 
 
@@ -116,7 +121,9 @@ async def _one(ask: Ask) -> Shown:
         open=shown is not None and shown == chat.open_turn,
         deepest=DEEPEST,
         longest=LONGEST,
+        members=line.members if shown == chat.open_turn else [],
         mark=f"{shown}/{line.head}/{chat.state}/{chat.waiting}",
+        samples=samples.chat_events(ask.origin, chat.id),
     )
     return Shown(
         template="chat",

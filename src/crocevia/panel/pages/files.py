@@ -1,8 +1,9 @@
-"""Files: what lies in workspaces, and what callers attached to chats. To look at, to save, to remove."""
+"""Files: what lies in workspaces, and what callers attached to chats. To look at, write, save and remove."""
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import time
 from collections.abc import AsyncIterator
 from typing import IO, Final
@@ -11,13 +12,15 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import StreamingResponse
 
-from crocevia.core.errors import Code, GatewayError, Message
-from crocevia.panel import words
+from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.limits import Limits
+from crocevia.panel import samples, words
 from crocevia.panel.render import PRIVATE
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.runtime.control import audit, chat_attachments, files
 from crocevia.runtime.control.chat_attachments import Attachment
 from crocevia.runtime.control.files import Entry
+from crocevia.runtime.files.paths import MAX_BYTES, MAX_LINES
 from crocevia.storage import watching
 from crocevia.storage.database import Transaction
 
@@ -36,8 +39,18 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
     owner: str
 
 
+class Draft(msgspec.Struct, frozen=True):
+    """What somebody wrote, and why it was not taken."""
+
+    name: str
+    text: str
+    error: Message
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """path: what is shown, from the workspace's root. entries: of a folder. text: of a file; None: it is no text."""
+    """path: what is shown, from the workspace's root. entries: of a folder. text: of a file; None: it is no text.
+    seen: another one whenever the text is another one. most_…: of one text.
+    """
 
     spaces: list[Space]
     space: Space | None
@@ -50,12 +63,58 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     is_file: bool
     problem: Message | None
     attachments: list[Attachment]
+    seen: str
+    most_bytes: int
+    most_lines: int
+    limits: Limits
+    samples: list[samples.Sample]
+    draft: Draft | None = None
 
 
 async def show(ask: Ask) -> Answer:
+    return await _shown(ask)
+
+
+async def write(ask: Ask) -> Answer:
+    """Other content for a text file, if it still is as it was shown."""
+    space, path = await _space(ask), _path(ask)
+    text = _typed(ask)
+    try:
+        _, held, _ = await files.read(ask.services.control, space.user_id, space.id, path)
+        if _digest(held) != ask.form.get("seen"):
+            raise GatewayError(Code.CONFLICT, say("changed_meanwhile"))
+        await files.replace(ask.services.control, space.user_id, space.id, path, text)
+    except GatewayError as error:
+        return await _refused(ask, Draft(path, text, error.message), error)
+    await _note(ask, "changed", f"{space.name}{path}")
+    return Moved(f"{_address(space, path)}&done=saved")
+
+
+async def create(ask: Ask) -> Answer:
+    """A new text file in the folder that is shown."""
+    space, name, text = await _space(ask), ask.form.get("name", "").strip().strip("/"), _typed(ask)
+    path = f"{_path(ask).rstrip('/')}/{name}"
+    try:
+        if not name:
+            raise GatewayError(Code.INVALID_REQUEST, say("name_shape"))
+        await files.create(ask.services.control, space.user_id, space.id, path, text)
+    except GatewayError as error:
+        return await _refused(ask, Draft(name, text, error.message), error)
+    await _note(ask, "created", f"{space.name}{path}")
+    return Moved(f"{_address(space, path)}&done=created")
+
+
+async def _refused(ask: Ask, draft: Draft, error: GatewayError) -> Shown:
+    if error.code not in (Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.TOO_LARGE):
+        raise error
+    shown = await _shown(ask, draft)
+    return msgspec.structs.replace(shown, status=409 if error.code is Code.CONFLICT else 422)
+
+
+async def _shown(ask: Ask, draft: Draft | None = None) -> Shown:
     spaces = await _spaces(ask)
     space = next((space for space in spaces if space.id == ask.query.get("workspace")), spaces[0] if spaces else None)
-    path = f"/{ask.query.get('path', '').strip('/')}"
+    path = _path(ask)
     entry: Entry | None = None
     entries: list[Entry] | None = None
     text: str | None = None
@@ -81,6 +140,12 @@ async def show(ask: Ask) -> Answer:
         is_file=text is not None or (problem is not None and problem.key in _FILES),
         problem=problem,
         attachments=await ask.services.database.read(lambda tx: watching.all_attachments(tx, now, MOST)),
+        seen=_digest(text),
+        most_bytes=MAX_BYTES,
+        most_lines=MAX_LINES,
+        limits=ask.services.control.limits,
+        samples=[] if space is None else _samples(ask, space, path),
+        draft=draft,
     )
     return Shown(
         template="files",
@@ -108,15 +173,15 @@ async def download_attachment(ask: Ask) -> Answer:
 async def remove(ask: Ask) -> Answer:
     space, path = await _space(ask), ask.query.get("path", "")
     await files.delete(ask.services.control, space.user_id, space.id, path, False)
-    await _note(ask, f"{space.name}{path}")
+    await _note(ask, "removed", f"{space.name}{path}")
     above = path.rpartition("/")[0] or "/"
-    return Moved(f"/panel/files?workspace={space.id}&path={quote(above, safe='')}&done=removed")
+    return Moved(f"{_address(space, above)}&done=removed")
 
 
 async def remove_attachment(ask: Ask) -> Answer:
     found = await _attachment(ask)
     await chat_attachments.delete(ask.services.control, found.user_id, found.workspace_id, found.chat_id, found.id)
-    await _note(ask, found.name)
+    await _note(ask, "removed", found.name)
     return Moved("/panel/files?done=removed")
 
 
@@ -140,11 +205,33 @@ async def _attachment(ask: Ask) -> Attachment:
     return found
 
 
-async def _note(ask: Ask, name: str) -> None:
+async def _note(ask: Ask, action: str, name: str) -> None:
     def work(tx: Transaction) -> None:
-        audit.note(tx, ask.actor, "removed", "files", name)
+        audit.note(tx, ask.actor, action, "files", name)
 
     await ask.services.database.write(work)
+
+
+def _path(ask: Ask) -> str:
+    return f"/{ask.query.get('path', '').strip('/')}"
+
+
+def _address(space: Space, path: str) -> str:
+    return f"/panel/files?workspace={space.id}&path={quote(path, safe='')}"
+
+
+def _typed(ask: Ask) -> str:
+    """Browsers send line ends their own way."""
+    return ask.form.get("text", "").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _digest(text: str | None) -> str:
+    return "" if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _samples(ask: Ask, space: Space, path: str) -> list[samples.Sample]:
+    address = f"/api/v1/workspaces/{space.id}/files?path={quote(path, safe='/')}"
+    return samples.request(ask.origin, address, None, {"Authorization": samples.API_KEY}, {})
 
 
 def _saved(name: str, size: int, file: IO[bytes]) -> StreamingResponse:
@@ -168,6 +255,8 @@ async def _blocks(file: IO[bytes], size: int) -> AsyncIterator[bytes]:
 
 PAGES: Final = (
     Page(path="/panel/files", get=show),
+    Page(path="/panel/files/write", get=show, post=write, twin=False),
+    Page(path="/panel/files/create", get=show, post=create, twin=False),
     Page(path="/panel/files/download", get=download, twin=False),
     Page(path="/panel/files/remove", post=remove),
     Page(path="/panel/files/attachment", get=download_attachment, twin=False),

@@ -39,6 +39,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     days: tuple[int, ...]
+    samples: list[samples.Sample]
     error: Message | None = None
 
 
@@ -69,7 +70,7 @@ async def create(ask: Ask) -> Answer:
             secret=minted.token,
             back="/panel/keys",
             variable=samples.API_KEY,
-            samples=samples.request(ask.origin, "/api/v1/teams", None, {"Authorization": samples.API_KEY}, {}),
+            samples=_use(ask),
         ),
         title=words.say(ask.language, "secret.api_key"),
         nav="settings",
@@ -106,9 +107,13 @@ async def _listing(ask: Ask, error: Message | None = None, status: HTTPStatus = 
         )
         for key in keys
     ]
-    context = Listing(rows=rows, days=DAYS, error=error)
+    context = Listing(rows=rows, days=DAYS, samples=_use(ask), error=error)
     title = words.say(ask.language, "nav.keys")
     return Shown(template="keys", context=context, title=title, nav="settings", status=status)
+
+
+def _use(ask: Ask) -> list[samples.Sample]:
+    return samples.request(ask.origin, "/api/v1/teams", None, {"Authorization": samples.API_KEY}, {})
 
 
 def _operator(tx: Transaction) -> str:

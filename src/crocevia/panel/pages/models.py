@@ -12,7 +12,7 @@ from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
 from crocevia.core.errors import GatewayError, Message
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
-from crocevia.panel import forms, samples, words
+from crocevia.panel import forms, words
 from crocevia.panel.forms import Field
 from crocevia.panel.web import Answer, Ask, Page, Shown, plain
 from crocevia.panel.writing import find, load
@@ -62,7 +62,6 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     projects: list[str]
     examples: list[Example]
     tested: Tested | None
-    samples: list[samples.Sample]
 
 
 async def show(ask: Ask) -> Answer:
@@ -125,7 +124,6 @@ async def _more(ask: Ask, name: str) -> More:
         projects=_users(ask, name),
         examples=_examples(None if spec.prices is None else msgspec.structs.asdict(spec.prices)),
         tested=None,
-        samples=[samples.declaration("models", spec)],
     )
 
 
@@ -161,6 +159,8 @@ RESOURCE: Final = Resource(
         Field("context_window", "integer", group="size"),
         Field("max_pages", "integer", group="size"),
         *(Field(f"prices.{name}", "number", group="prices") for name in PRICES),
+        Field("deprecated", "check", group="end"),
+        Field("sunset_at", group="end"),
     ),
     options=_options,
     more=_more,

@@ -74,7 +74,6 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     today: Today
     without_blocks: bool
     overlaps: tuple[int, ...]
-    samples: list[samples.Sample]
     refused: Message | None = None
 
 
@@ -165,7 +164,6 @@ async def _more(ask: Ask, name: str) -> More:
         today=today,
         without_blocks=lacking,
         overlaps=OVERLAPS,
-        samples=samples.agent_call(ask.origin, name),
     )
 
 
@@ -218,6 +216,7 @@ RESOURCE: Final = Resource(
     options=_options,
     more=_more,
     created=_created,
+    code=lambda ask, name: samples.agent_call(ask.origin, name),
     start={"mode": "agent", "timezone": "Europe/Rome", "keep_texts_days": 0},
 )
 PAGES: Final = (

@@ -6,8 +6,9 @@ from typing import Final
 
 import msgspec
 
+from crocevia.core import json
 from crocevia.core.catalogue import RecipeSpec
-from crocevia.panel import words
+from crocevia.panel import samples, words
 from crocevia.panel.forms import Field
 from crocevia.panel.web import Answer, Ask, Shown
 from crocevia.panel.writing import load
@@ -25,7 +26,18 @@ async def show(ask: Ask) -> Answer:
     return Shown(template="recipes", context=Listing(rows=rows), title=title, nav="projects")
 
 
+def _call(ask: Ask, name: str) -> list[samples.Sample]:
+    project = next(iter(ask.services.catalogue.current.projects), "default")
+    body = json.encode({"encode": name, "contenuto": "Un testo lungo."}).decode()
+    secret, named = {"X-Pepper-Key": samples.PROJECT_KEY}, {"X-Pepper-Project": project}
+    return samples.request(ask.origin, "/api.php", body, secret, named)
+
+
 RESOURCE: Final = Resource(
-    table="recipes", nav="projects", key="encode", fields=(Field("encode"), Field("instructions", "area"))
+    table="recipes",
+    nav="projects",
+    key="encode",
+    fields=(Field("encode"), Field("instructions", "area")),
+    code=_call,
 )
 PAGES: Final = RESOURCE.pages(show)

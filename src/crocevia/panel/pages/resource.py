@@ -11,26 +11,28 @@ import msgspec
 
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, Message
-from crocevia.panel import forms, words
+from crocevia.panel import forms, samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown, plain
 from crocevia.panel.writing import declare, find, mark, remove
 from crocevia.runtime.control.apply import Applied
 
 
 class Editor(msgspec.Struct, frozen=True, kw_only=True):
-    """kind: of the thing. name None: a new one. more: what its kind shows beside the form."""
+    """kind: of the thing. name None: a new one. more: what its kind shows beside the form. samples: it as code."""
 
     kind: str
     path: str
     name: str | None
     form: forms.Form
     more: Any = None
+    samples: list[samples.Sample] = []
     refused: Message | None = None
 
 
 Options = Callable[[Ask], Awaitable[Mapping[str, Sequence[str]]]]
 More = Callable[[Ask, str], Awaitable[Any]]
 Created = Callable[[Ask, str, Applied], Awaitable[Answer]]
+Usage = Callable[[Ask, str], list[samples.Sample]]
 
 
 async def _no_options(ask: Ask) -> Mapping[str, Sequence[str]]:
@@ -41,8 +43,14 @@ async def _nothing_more(ask: Ask, name: str) -> Any:
     return None
 
 
+def _no_code(ask: Ask, name: str) -> list[samples.Sample]:
+    return []
+
+
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of declared thing. table: as in a declaration. key: the field that names it. nav: where it belongs."""
+    """A kind of declared thing. table: as in a declaration. key: the field that names it. nav: where it belongs.
+    code: how one of them is used, beside its declaration.
+    """
 
     table: str
     nav: str
@@ -51,6 +59,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     options: Options = _no_options
     more: More = _nothing_more
     created: Created | None = None
+    code: Usage = _no_code
     start: dict[str, Any] = {}
 
     @property
@@ -89,7 +98,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
                 fixed=self.key,
                 language=ask.language,
             )
-        return self._shown(ask, name, form, more if more is not None else await self.more(ask, name))
+        return self._shown(ask, name, form, more if more is not None else await self.more(ask, name), spec=spec)
 
     async def create(self, ask: Ask) -> Answer:
         entry = forms.entry(self.fields, ask.form, {})
@@ -112,7 +121,8 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
             await declare(ask, self.table, name, entry, seen)
         except Refused as refused:
             form = await self.refilled(ask, entry, refused.problems, seen)
-            return self._shown(ask, name, form, await self.more(ask, name), HTTPStatus.UNPROCESSABLE_ENTITY)
+            more = await self.more(ask, name)
+            return self._shown(ask, name, form, more, HTTPStatus.UNPROCESSABLE_ENTITY, spec=spec)
         return Moved(f"{self.address(name)}&done=saved")
 
     async def remove(self, ask: Ask) -> Answer:
@@ -143,12 +153,20 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def _shown(
-        self, ask: Ask, name: str | None, form: forms.Form, more: Any, status: HTTPStatus = HTTPStatus.OK
+        self,
+        ask: Ask,
+        name: str | None,
+        form: forms.Form,
+        more: Any,
+        status: HTTPStatus = HTTPStatus.OK,
+        *,
+        spec: Any = None,
     ) -> Shown:
+        known = [] if name is None else [*self.code(ask, name), samples.declaration(self.table, spec)]
         crumbs = (Crumb(words.say(ask.language, f"{self.table}.title"), self.path),)
         return Shown(
             template=f"{self.table}_edit",
-            context=Editor(kind=self.table, path=self.path, name=name, form=form, more=more),
+            context=Editor(kind=self.table, path=self.path, name=name, form=form, more=more, samples=known),
             title=words.say(ask.language, f"{self.table}.new") if name is None else name,
             nav=self.nav,
             crumbs=crumbs,

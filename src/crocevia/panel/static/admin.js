@@ -87,8 +87,20 @@ function follow(button) {
   timer = setTimeout(look, 2000);
 }
 
+/** A text file into the form: its name, and its text for a last look. */
+async function take(picker) {
+  const [file] = picker.files;
+  if (!file) return;
+  document.getElementById(picker.dataset.into + "-name").value = file.name;
+  document.getElementById(picker.dataset.into + "-text").value = await file.text();
+}
+
 localize(document);
 countDown();
+for (const picker of document.querySelectorAll("[data-into]")) {
+  picker.closest("[data-upload]").hidden = false;
+  picker.addEventListener("change", () => take(picker));
+}
 if (document.querySelector("[data-live='/panel/waiting.json']")) setInterval(countDown, 1000);
 document.addEventListener("input", (event) => event.target.matches("[data-slider]") && slide(event.target));
 for (const button of document.querySelectorAll("[data-copy]")) {

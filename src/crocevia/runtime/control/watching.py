@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, Literal
 
 import msgspec
@@ -78,12 +78,23 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class Member(msgspec.Struct, frozen=True, kw_only=True):
+    """An agent at work for another one. task: what it was given to do, in a few words."""
+
+    instance_id: str
+    name: str
+    task: str
+
+
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of a turn in order. earlier: whether there were more than are shown. head: the newest event's seq."""
+    """Steps of a turn in order. earlier: whether there were more than are shown. head: the newest event's seq.
+    members: who is at work below the agent that leads.
+    """
 
     steps: list[Step]
     earlier: bool
     head: int
+    members: list[Member] = []
 
 
 class _Peek(msgspec.Struct):
@@ -130,8 +141,24 @@ def timeline(tx: Transaction, chat_id: str, turn_id: str) -> Timeline:
             inside = True
             newest_first.append((seq, e.decode(body)))
     steps = _steps(reversed(newest_first))
-    head = newest_first[0][0] if newest_first else 0
-    return Timeline(steps=steps[-MOST_STEPS:], earlier=len(steps) > MOST_STEPS, head=head)
+    return Timeline(
+        steps=steps[-MOST_STEPS:],
+        earlier=len(steps) > MOST_STEPS,
+        head=newest_first[0][0] if newest_first else 0,
+        members=_members(entry for _, entry in reversed(newest_first)),
+    )
+
+
+def _members(entries: Iterable[e.Entry]) -> list[Member]:
+    """Who was given something to do and has not ended, in the order in which they began."""
+    found: dict[str, Member] = {}
+    for entry in entries:
+        if isinstance(entry, e.Delegated):
+            child = entry.child_instance_id
+            found[child] = Member(instance_id=child, name=entry.child_name, task=entry.title)
+        elif isinstance(entry, e.AgentDone | e.AgentFailed):
+            found.pop(entry.agent.instance_id, None)
+    return list(found.values())
 
 
 def _backwards(tx: Transaction, chat_id: str) -> Iterator[tuple[int, bytes]]:
