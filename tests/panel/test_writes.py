@@ -287,3 +287,77 @@ def test_todays_spend_is_corrected_with_a_reason_and_a_line_in_the_audit_list(
             assert (("corrected", "projects", "casa") in await place.audited()) is (status == 303)
 
     run(work(), 30)
+
+
+def test_a_text_file_is_created_edited_and_never_overwritten_unseen() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            space = place.initialised.workspace_id
+            create, write = (f"/panel/files/{what}?workspace={space}&path=" for what in ("create", "write"))
+            made = await place.post(f"{create}/wiki", {"name": "a/note.md", "text": "\r\none\r\n"})
+            assert made.status_code == 303 and made.headers["location"].endswith("done=created")
+            path = "/wiki/a/note.md"
+            shown = (await place.get(f"/panel/files.json?path={path}")).json()
+            assert shown["text"] == "\none\n"
+            assert shown["samples"][0]["code"].count(f"/api/v1/workspaces/{space}/files?path={path}") == 1
+            taken = await place.post(f"{create}/wiki/a", {"name": "note.md", "text": "two"})
+            assert taken.status_code == 409 and "two" in taken.text
+            saved = await place.post(f"{write}{path}", {"text": "three", "seen": shown["seen"]})
+            assert saved.status_code == 303
+            stale = await place.post(f"{write}{path}", {"text": "four", "seen": shown["seen"]})
+            assert stale.status_code == 409 and "four" in stale.text
+            assert (await place.get(f"/panel/files.json?path={path}")).json()["text"] == "three"
+            for form, status in (({"name": "", "text": "x"}, 422), ({"name": "../x", "text": "x"}, 422)):
+                assert (await place.post(f"{create}/wiki", form)).status_code == status
+            long = await place.post(f"{create}/wiki", {"name": "b.md", "text": "x\n" * 1001})
+            assert long.status_code == 422
+            gone = await place.post(f"{write}/wiki/none.md", {"text": "x", "seen": ""})
+            assert gone.status_code == 404
+            audited = await place.audited()
+            assert [entry[0] for entry in audited if entry[1] == "files"] == ["changed", "created"]
+
+    run(work(), 40)
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("/panel/projects/edit?name=casa", ["X-Pepper-Project: casa", "[[projects]]"]),
+        ("/panel/models/edit?name=Pepper%207", ["[[models]]", 'upstream = "claude-opus-5-5"']),
+        ("/panel/engines/edit?name=claude", ["[[engines]]", 'kind = "anthropic"']),
+        ("/panel/recipes/edit?name=riassunto", ["/api.php", "[[recipes]]"]),
+        ("/panel/agents/edit?name=guard", ["/api/v1/agents", "[[agents]]"]),
+        ("/panel/teams/edit?name=guarded", ["/api/v1/teams", "[[teams]]"]),
+        ("/panel/keys", ["/api/v1/teams"]),
+        ("/panel/files", ["/files?path="]),
+    ],
+)
+def test_every_object_is_there_as_code_and_no_code_holds_a_secret(address: str, words: list[str]) -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            path, _, query = address.partition("?")
+            twin = (await place.get(f"{path}.json?{query}")).json()
+            code = "\n".join(sample["code"] for sample in twin["samples"])
+            assert all(word in code for word in words)
+            assert "never-shown" not in code
+            page = (await place.get(address)).text
+            assert page.count('<section class="code">') == 1
+
+    run(work(), 40)
+
+
+def test_a_model_on_its_way_out_says_so() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            address = "/panel/models/edit?name=Pepper%207"
+            form = await place.form(address) | {"deprecated": "on", "sunset_at": "soon"}
+            refused = await place.post(address, form)
+            assert refused.status_code == 422 and "aria-invalid" in refused.text
+            saved = await place.post(address, form | {"sunset_at": "2027-03-31T00:00:00Z"})
+            assert saved.status_code == 303
+            assert "2027-03-31T00:00:00Z" in (await place.get("/panel/models")).text
+
+    run(work(), 40)
