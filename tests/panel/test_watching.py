@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
+import msgspec
 import pytest
 
 from crocevia.core.turn import entries as e
 from crocevia.runtime.control import watching
+from crocevia.storage import images
+from crocevia.storage.database import Transaction
 from crocevia.storage.spending import add_alert
 from crocevia.storage.watching import alert_page
 from tests.aio import run
@@ -225,6 +228,51 @@ def test_a_webhook_that_was_given_up_is_sent_again() -> None:
             (row,) = await database.read(lambda tx: alert_page(tx, 10))
             assert row.body == json.dumps({"id": "evt_1"})
             assert ("redelivered", "webhooks", "evt_1") in await place.audited()
+
+    run(work(), 40)
+
+
+def test_webhooks_of_pictures_are_there_too_and_are_sent_again() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            made = images.Generation(
+                id="gen_1", user_id=place.initialised.user_id, model="Brush", provider="fal", status="accepted",
+                request={}, origin="http://panel.test", created_at=1.0, expires_at=9e9,
+                webhook_url="https://example.invalid/done",
+            )  # fmt: skip
+            error = {"code": "server_error", "message": "No.", "meta": {}}
+            done = msgspec.structs.replace(made, status="failed", completed_at=2.0, error=error)
+
+            def end(tx: Transaction) -> None:
+                images.add(tx, made)
+                assert images.ended(tx, msgspec.structs.replace(done, webhook_event="evt_9"))
+                images.attempted(tx, "evt_9", 500, None, None)
+
+            await place.service.database.write(end)
+            (row,) = (await place.get("/panel/webhooks.json")).json()["rows"]
+            assert (row["kind"], row["about"], row["detail"]) == ("picture", "Brush", "gen_1")
+            assert (row["state"], row["status"], row["attempts"]) == ("given_up", 500, 1)
+            assert json.loads(row["body"])["type"] == "image.generation.failed"
+            again = await place.post("/panel/webhooks/redeliver?id=evt_9")
+            assert again.headers["location"] == "/panel/webhooks?done=redelivered"
+            while row["attempts"] < 2:  # it is tried at once: nobody is there
+                (row,) = (await place.get("/panel/webhooks.json")).json()["rows"]
+            assert (row["state"], row["status"]) == ("due", None)
+            for which in ("", "evt_1"):
+                assert (await place.post(f"/panel/webhooks/redeliver?id={which}")).status_code == 404
+
+    run(work(), 40)
+
+
+def test_the_page_of_webhooks_says_whose_can_be_verified() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            (place.service.home.keys / "webhooks.json").write_text('{"fal": {"keys": []}}')
+            senders = (await place.get("/panel/webhooks.json")).json()["senders"]
+            assert {sender["name"] for sender in senders if sender["known"]} == {"fal"}
+            assert "http://panel.test/api/v1/webhooks/providers/fal" in {sender["address"] for sender in senders}
 
     run(work(), 40)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Final
 
+from crocevia.core.limits import KIB, MIB
 from crocevia.core.texts import Language
 
 UNKNOWN: Final = "—"
@@ -53,11 +54,10 @@ def size(count: int | None, language: Language) -> str:
     """Bytes, KB or MB."""
     if count is None:
         return UNKNOWN
-    if count < 1000:
+    if count < KIB:
         return f"{number(count, language)} B"
-    if count < 1_000_000:
-        return f"{number(count / 1000, language, 1)} KB"
-    return f"{number(count / 1_000_000, language, 1)} MB"
+    unit, name = (KIB, "KB") if count < MIB else (MIB, "MB")
+    return f"{number(count / unit, language, 0 if count % unit == 0 else 1)} {name}"
 
 
 def when(at: float | None, language: Language) -> str:

@@ -56,6 +56,8 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
     webhook_event: str | None = None
     webhook_attempts: int = 0
     webhook_due_at: float | None = None
+    webhook_status: int | None = None
+    webhook_delivered_at: float | None = None
 
 
 _u: Final = image_uploads.c
@@ -101,7 +103,23 @@ _DUE: Final = select(image_generations).where(_g.webhook_due_at.is_not(None)).or
 _ATTEMPTED: Final = (
     update(image_generations)
     .where(_g.webhook_event == bindparam("which"), _g.webhook_due_at.is_not(None))
-    .values(webhook_attempts=_g.webhook_attempts + 1, webhook_due_at=bindparam("next_at"))
+    .values(
+        webhook_attempts=_g.webhook_attempts + 1,
+        webhook_due_at=bindparam("next_at"),
+        webhook_status=bindparam("answered"),
+        webhook_delivered_at=bindparam("at"),
+    )
+)
+_AGAIN: Final = (
+    update(image_generations)
+    .where(_g.webhook_event == bindparam("which"))
+    .values(webhook_due_at=bindparam("now"), webhook_delivered_at=None)
+)
+_TOLD: Final = (
+    select(image_generations)
+    .where(_g.webhook_event.is_not(None))
+    .order_by(_g.completed_at.desc(), _g.id)
+    .limit(bindparam("most"))
 )
 # An hour of grace: what runs or is being told of is not pulled away.
 _DROP_UPLOADS: Final = delete(image_uploads).where(_u.expires_at <= bindparam("now"))
@@ -181,9 +199,21 @@ def due(tx: Transaction) -> list[Generation]:
     return [_value(row) for row in tx.all(_DUE)]
 
 
-def attempted(tx: Transaction, event: str, next_at: float | None) -> None:
-    """Note an attempt at a webhook that was due. next_at None: there will be no other."""
-    tx.run(_ATTEMPTED, which=event, next_at=next_at)
+def attempted(
+    tx: Transaction, event: str, status: int | None, next_at: float | None, delivered_at: float | None
+) -> None:
+    """Note an attempt at a webhook that was due. status None: no answer. next_at None: there will be no other."""
+    tx.run(_ATTEMPTED, which=event, answered=status, next_at=next_at, at=delivered_at)
+
+
+def told(tx: Transaction, most: int) -> list[Generation]:
+    """Everybody's generations that have a webhook to send or sent, newest first."""
+    return [_value(row) for row in tx.all(_TOLD, most=most)]
+
+
+def tell_again(tx: Transaction, event: str, now: float) -> bool:
+    """Make a webhook due once more; False if there is none of this id."""
+    return tx.run(_AGAIN, which=event, now=now) == 1
 
 
 def drop_expired(tx: Transaction, now: float) -> int:

@@ -1,27 +1,35 @@
-"""Webhooks that were sent or are to be: each project's day over its soft threshold, with a way to send one again."""
+"""Webhooks: those of ours that were sent or are to be, with a way to send one again, and whose we can verify.
+
+Ours tell of a project's day over its soft threshold, and of the end of a generated picture.
+"""
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
+from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.panel import words
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
-from crocevia.runtime.control import audit
+from crocevia.runtime.control import audit, provider_callbacks
 from crocevia.storage import watching
 from crocevia.storage.database import Transaction
+from crocevia.storage.images import Generation
 
 MOST: Final = 200
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """status: of the newest attempt's answer, None if nobody answered. due_at: of the next attempt. body: JSON."""
+    """about: a project and its day, or a generation and its model. status: of the newest attempt's answer, None if
+    nobody answered. due_at: of the next attempt. body: JSON.
+    """
 
     id: str
-    project: str
-    day: str
+    kind: Literal["budget", "picture"]
+    about: str
+    detail: str
     created_at: float
     attempts: int
     status: int | None
@@ -32,32 +40,85 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     body: str
 
 
+class Sender(msgspec.Struct, frozen=True):
+    """A provider whose webhooks we take. known: its secret is here, so that they can be verified."""
+
+    name: str
+    address: str
+    known: bool
+
+
 class Context(msgspec.Struct, frozen=True, kw_only=True):
     """followed: projects that have an address for webhooks."""
 
     rows: list[Row]
     followed: list[str]
+    senders: list[Sender]
 
 
 async def show(ask: Ask) -> Answer:
     projects = ask.services.catalogue.current.projects
+    control = ask.services.control
     found = await ask.services.database.read(lambda tx: watching.alert_page(tx, MOST))
-    rows = [
-        Row(
-            **row._asdict() | {"body": msgspec.json.format(row.body, indent=2)},
-            state="delivered" if row.delivered_at is not None else "given_up" if row.due_at is None else "due",
-            url=projects[row.project].webhook_url if row.project in projects else None,
-        )
-        for row in found
-    ]
-    followed = [project.name for project in projects.values() if project.webhook_url is not None]
-    context = Context(rows=rows, followed=followed)
+    rows = [_of_budget(row, projects.get(row.project)) for row in found]
+    if control.images is not None:
+        rows += [_of_picture(made, body) for made, body in await control.images.webhooks(MOST)]
+    context = Context(
+        rows=sorted(rows, key=lambda row: row.created_at, reverse=True)[:MOST],
+        followed=[project.name for project in projects.values() if project.webhook_url is not None],
+        senders=[
+            Sender(name, f"{ask.origin}/api/v1/webhooks/providers/{name}", known)
+            for name, known in provider_callbacks.known(control).items()
+        ],
+    )
     return Shown(template="webhooks", context=context, title=words.say(ask.language, "nav.webhooks"), nav="settings")
+
+
+def _of_budget(row: Any, project: ProjectSpec | None) -> Row:
+    return Row(
+        id=row.id,
+        kind="budget",
+        about=row.project,
+        detail=row.day,
+        created_at=row.created_at,
+        attempts=row.attempts,
+        status=row.status,
+        due_at=row.due_at,
+        delivered_at=row.delivered_at,
+        state=_state(row.delivered_at, row.due_at),
+        url=project.webhook_url if project is not None else None,
+        body=msgspec.json.format(row.body, indent=2),
+    )
+
+
+def _of_picture(made: Generation, body: bytes) -> Row:
+    return Row(
+        id=made.webhook_event or "",
+        kind="picture",
+        about=made.model,
+        detail=made.id,
+        created_at=made.completed_at or made.created_at,
+        attempts=made.webhook_attempts,
+        status=made.webhook_status,
+        due_at=made.webhook_due_at,
+        delivered_at=made.webhook_delivered_at,
+        state=_state(made.webhook_delivered_at, made.webhook_due_at),
+        url=made.webhook_url,
+        body=msgspec.json.format(body.decode(), indent=2),
+    )
+
+
+def _state(delivered_at: float | None, due_at: float | None) -> Literal["delivered", "due", "given_up"]:
+    if delivered_at is not None:
+        return "delivered"
+    return "given_up" if due_at is None else "due"
 
 
 async def redeliver(ask: Ask) -> Answer:
     which = ask.query.get("id", "")
-    if not await ask.services.redeliver(which):
+    images = ask.services.control.images
+    found = await ask.services.redeliver(which) or (images is not None and await images.redeliver(which))
+    if not found:
         raise GatewayError(Code.NOT_FOUND)
 
     def work(tx: Transaction) -> None:

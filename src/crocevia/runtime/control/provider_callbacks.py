@@ -51,6 +51,12 @@ def receive(control: Control, provider: str, headers: Headers, body: bytes) -> N
         raise GatewayError(Code.UNAUTHENTICATED, say("webhook_signature"))
 
 
+def known(control: Control) -> dict[str, bool]:
+    """The providers that can tell us something, and whether we can verify them."""
+    settings = _settings(control)
+    return {provider: provider in settings for provider in _VERIFIERS}
+
+
 def _settings(control: Control) -> dict[str, dict[str, Any]]:
     try:
         return msgspec.json.decode((control.home.keys / _FILE).read_bytes(), type=dict[str, dict[str, Any]])

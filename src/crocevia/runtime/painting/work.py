@@ -182,15 +182,31 @@ class ImageWork:
 
     async def note(self, letter: Letter, attempt: Attempt) -> None:
         """See `delivery.Outbox`."""
-        await self._database.write(lambda tx: rows.attempted(tx, letter.event, attempt.next_at))
+        done_at = attempt.at if attempt.delivered else None
+        await self._database.write(
+            lambda tx: rows.attempted(tx, letter.event, attempt.status, attempt.next_at, done_at)
+        )
+
+    async def redeliver(self, event: str) -> bool:
+        """Attempt a webhook once more now, delivered or given up before; False if there is none of this id."""
+        found = await self._database.write(lambda tx: rows.tell_again(tx, event, self._clock()))
+        self._courier.wake()
+        return found
+
+    async def webhooks(self, most: int) -> list[tuple[Generation, bytes]]:
+        """The newest webhooks, and what each says (its addresses are good for two hours from now)."""
+        return [(row, self._told(row)) for row in await self._database.read(lambda tx: rows.told(tx, most))]
+
+    def _told(self, row: Generation) -> bytes:
+        told = {"id": row.webhook_event, "type": f"image.generation.{row.status}", "data": self._describe(row)}
+        return json.encode(told)
 
     def _letter(self, row: Generation) -> Letter:
         assert row.webhook_event is not None and row.webhook_due_at is not None
-        told = {"id": row.webhook_event, "type": f"image.generation.{row.status}", "data": self._describe(row)}
         return Letter(
             event=row.webhook_event,
             url=row.webhook_url,
-            body=json.encode(told),
+            body=self._told(row),
             attempts=row.webhook_attempts,
             due_at=row.webhook_due_at,
         )

@@ -22,6 +22,7 @@ image_uploads = Table(
 
 # request, result, error, files, usage: JSON. origin: how the caller reached us, for addresses in the webhook.
 # webhook_event: set when there is something to tell; webhook_due_at null: delivered, given up, or nothing to tell.
+# webhook_status: of the newest attempt's answer, null if nobody answered.
 image_generations = Table(
     "image_generations",
     metadata,
@@ -44,6 +45,8 @@ image_generations = Table(
     Column("webhook_event", Text),
     Column("webhook_attempts", Integer, nullable=False, server_default=text("0")),
     Column("webhook_due_at", Float),
+    Column("webhook_status", Integer),
+    Column("webhook_delivered_at", Float),
     CheckConstraint("status in ('accepted', 'processing', 'succeeded', 'failed')", name="status"),
     Index(None, "user_id", "created_at"),
     Index(None, "status"),
