@@ -1,1 +1,1 @@
-"""Drive calls and turns: models, tools, teams, approvals, recovery."""
+"""Drive calls and turns: models, tools, teams, approvals, recovery. ARCHITECTURE.md says which room holds what."""

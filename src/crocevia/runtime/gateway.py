@@ -282,7 +282,7 @@ class Gateway:
     def side_call(self, draft: SideDraft) -> SideCall:
         """Admit a call that is no conversation and open its record; enter it at once, like one of `open_call`.
 
-        Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED, BUDGET_EXHAUSTED.
+        Raises GatewayError: like `open_call`.
         """
         self.check_open()
         now = self._clock()

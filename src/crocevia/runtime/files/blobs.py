@@ -19,6 +19,8 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id
 
+from .paths import INCOMING
+
 _PREFIXES: Final = {"attachments": "att", "uploads": "upl", "artifacts": "art", "inputs": "inp"}
 _BLOCK: Final = 1 << 20  # bytes gathered before a thread writes them
 _HEAD: Final = 64 * 1024
@@ -44,7 +46,7 @@ class Blobs:
 
     async def receive(self, pieces: AsyncIterator[bytes]) -> Received:
         """Write what comes. Whatever `pieces` raises leaves nothing behind. Raises GatewayError(UNAVAILABLE)."""
-        aside = self._root / "incoming" / secrets.token_hex(12)
+        aside = self._root / INCOMING / secrets.token_hex(12)
         writer = _Writer(aside)
         try:
             block = bytearray()
@@ -73,7 +75,7 @@ class Blobs:
 
     def put(self, kind: str, name: str, data: bytes) -> None:
         """Bytes that are in memory, in their place. Blocking. Raises GatewayError(UNAVAILABLE)."""
-        writer = _Writer(self._root / "incoming" / secrets.token_hex(12))
+        writer = _Writer(self._root / INCOMING / secrets.token_hex(12))
         try:
             writer.finish(data)
         except OSError:

@@ -14,6 +14,7 @@ MAX_BYTES: Final = 1_048_576
 MAX_LINES: Final = 1000
 MAX_MEMORY: Final = 12_000  # characters of /MEMORY.md
 MEMORY: Final = "/MEMORY.md"
+INCOMING: Final = "incoming"  # beside the workspaces, on their file system: what is not in place yet, or not any more
 _REFUSED: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})  # controls, lone surrogates, line and paragraph separators
 
 

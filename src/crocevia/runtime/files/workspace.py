@@ -22,14 +22,13 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id
 from crocevia.core.limits import Limits
 
-from .paths import MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
+from .paths import INCOMING, MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
 from .room import Held, Room, measure
 
 __all__ = ["MAX_BYTES", "MAX_ENTRIES", "MAX_LINES", "MAX_MEMORY", "MAX_PATH", "MEMORY", "Entry", "WorkspaceFiles"]
 
 MAX_ENTRIES: Final = 500
 STANDING: Final = ("skills", "wiki")  # folders of every workspace, there or not yet; they cannot be deleted
-_INCOMING: Final = "incoming"  # beside the workspaces, on their file system: what is not in place yet, or not any more
 _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hold us
 
@@ -198,7 +197,7 @@ class WorkspaceFiles:
 
     def sweep(self) -> None:
         """Remove what an earlier process left unfinished."""
-        shutil.rmtree(self._root / _INCOMING, ignore_errors=True)
+        shutil.rmtree(self._root / INCOMING, ignore_errors=True)
 
     def _walk(self, workspace_id: str, below: str) -> Iterator[str]:
         for entry in self.entries(workspace_id, below):
@@ -262,7 +261,7 @@ class WorkspaceFiles:
         return len(names)
 
     def _aside(self) -> Path:
-        incoming = self._root / _INCOMING
+        incoming = self._root / INCOMING
         try:
             incoming.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
