@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -21,12 +21,14 @@ from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.turns.runs import Runs
 
+from .housekeeping import keep_house
+
 DAY: Final = 86_400.0
 
 
 @asynccontextmanager
 async def open_responses(
-    settings: Settings, control: Control, gateway: Gateway, runs: Runs, engines: EngineSource
+    settings: Settings, control: Control, gateway: Gateway, runs: Runs, engines: EngineSource, log: Any
 ) -> AsyncIterator[ResponsesDoor]:
     """Raises GatewayError(UNAVAILABLE) if the home was never initialised."""
     endpoints = settings.gateway.http.endpoints
@@ -49,7 +51,8 @@ async def open_responses(
         embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)
         door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
         await door.start()
-        yield door
+        async with keep_house((responses.sweep,), log):
+            yield door
     finally:
         if door is not None:
             await door.close()

@@ -116,7 +116,9 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             "/up": health(lambda: not gateway.draining and database.failing_since is None),
         }
         if is_enabled(settings):
-            door = await stack.enter_async_context(open_responses(settings, control, gateway, turns.runs, engines.get))
+            door = await stack.enter_async_context(
+                open_responses(settings, control, gateway, turns.runs, engines.get, log)
+            )
             routes |= door.routes()
         routes["/panel"] = routes["/panel/"] = open_panel(
             settings, control, gateway, turns, money.redeliver, engines.get, routes, log

@@ -11,7 +11,6 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import suppress
-from functools import partial
 from typing import Final
 
 import msgspec
@@ -26,7 +25,6 @@ __all__ = ["Link", "Responses", "StoredResponse"]
 GATHER_SECONDS: Final = 0.02
 RETRY_SECONDS: Final = 0.5
 PATIENCE_SECONDS: Final = 1.0
-SWEEP_SECONDS: Final = 3600.0
 LONGEST_CHAIN: Final = 2000
 
 
@@ -51,7 +49,7 @@ class Responses:
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
         self._written: dict[str, asyncio.Event] = {}
-        self._tasks = [asyncio.create_task(self._write()), asyncio.create_task(self._sweep())]
+        self._task: asyncio.Task[None] | None = asyncio.create_task(self._write(), name="responses")
 
     def put(self, response: StoredResponse) -> None:
         """Keep it, or a later state of it."""
@@ -116,12 +114,17 @@ class Responses:
             raise previous_missing(response_id)
         return found
 
+    async def sweep(self) -> None:
+        """Forget answers that are past their time. Raises GatewayError(UNAVAILABLE)."""
+        now = self._clock()
+        await self._database.write(lambda tx: rows.expire(tx, now))
+
     async def close(self) -> None:
         """Write what is left and stop. Idempotent."""
-        tasks, self._tasks = self._tasks, []
-        for task in tasks:
+        task, self._task = self._task, None
+        if task is not None:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.wait([task])
         if self._fresh:
             with suppress(GatewayError):
                 await self._flush()
@@ -152,12 +155,6 @@ class Responses:
                     key = (written.subject, written.agent, written.session)
                     if self._heads.get(key) == written.id:
                         del self._heads[key]
-
-    async def _sweep(self) -> None:
-        while True:
-            with suppress(GatewayError):
-                await self._database.write(partial(rows.expire, now=self._clock()))
-            await asyncio.sleep(SWEEP_SECONDS)
 
 
 def previous_missing(response_id: str) -> GatewayError:
