@@ -34,6 +34,9 @@ CHATS = 10_000
 TEAMS = 420
 FILE = 10 * 1024 * 1024
 PARTS = 5
+KEYS = 50  # at most 60 a minute may be made
+SIZES = (15, 100, 1000)
+LISTS = 100  # requests per figure of a list
 THREE = {"X-Envai-Contract-Version": "3"}
 Body = dict[str, Any] | None
 
@@ -48,9 +51,15 @@ class Server:
     ids: dict[str, str]
     count: int
     figures: dict[str, float] = field(default_factory=dict)
+    links: list[Connection] = field(default_factory=list)
 
     def connect(self) -> Connection:
-        return Connection(self)
+        self.links.append(Connection(self))
+        return self.links[-1]
+
+    def close(self) -> None:
+        for link in self.links:
+            link.close()
 
     def measure(self, name: str, asks: list[Callable[[], Any]]) -> list[Any]:
         """Run them all; note what one costs the server."""
@@ -71,6 +80,9 @@ class Connection:
     def __init__(self, server: Server) -> None:
         self._http = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
         self._key = {"Authorization": f"Bearer {server.ids['api_key']}", **THREE}
+
+    def close(self) -> None:
+        self._http.close()
 
     def ask(
         self, method: str, path: str, body: Body = None, raw: bytes | None = None, **headers: str
@@ -106,7 +118,10 @@ def serving(folder: Path, count: int) -> Iterator[Server]:
     with running(serve, cpus=SERVER_CPU, log=folder / "serve.log", env=env) as process:
         server = Server(process.pid, port, home, json.loads(done.stdout), count)
         wait_for(lambda: process.poll() is not None or _up(port), seconds=30)
-        yield server
+        try:
+            yield server
+        finally:
+            server.close()
 
 
 def _up(port: int) -> bool:
@@ -157,10 +172,9 @@ def resources(server: Server) -> None:
 
 
 def keys(server: Server, link: Connection) -> None:
-    """At most 60 a minute may be made."""
-    asks = [lambda n=n: link.data("POST", "/api-keys", {"name": f"k{n}"}) for n in range(50)]
+    asks = [lambda n=n: link.data("POST", "/api-keys", {"name": f"k{n}"}) for n in range(KEYS)]
     made = [item["id"] for item in server.measure("key.create", asks)]
-    server.measure("key.list (50)", [lambda: link.ask("GET", "/api-keys")] * 200)
+    server.measure(f"key.list ({KEYS})", [lambda: link.ask("GET", "/api-keys")] * LISTS)
     server.measure("key.delete", [lambda i=i: link.ask("DELETE", f"/api-keys/{i}") for i in made])
 
 
@@ -191,19 +205,19 @@ def lists(server: Server) -> None:
     link, ids = server.connect(), server.ids
     for kind in ("workspaces", "tools", "agents", "teams"):
         count = len(link.data("GET", f"/{kind}"))
-        server.measure(f"{kind}.list ({count})", [lambda k=kind: link.ask("GET", f"/{k}")] * 100)
+        server.measure(f"{kind}.list ({count})", [lambda k=kind: link.ask("GET", f"/{k}")] * LISTS)
     for count in (1, TEAMS):
         teams_of(server.home, ids, count)
-        server.measure(f"models.list ({count} teams)", [lambda: link.ask("GET", "/models")] * 200)
+        server.measure(f"models.list ({count} teams)", [lambda: link.ask("GET", "/models")] * LISTS)
     space = link.data("POST", "/workspaces", {"name": "many"})["id"]
     with immediate(server.home / "crocevia.db") as tx:
         made = [chats.add(tx, ids["user_id"], space, ids["team_id"], time.time()).id for _ in range(CHATS)]
     made.sort(reverse=True)
-    for size in (15, 100, 1000):
+    for size in SIZES:
         for name, at in (("first", None), ("middle", CHATS // 2), ("last", CHATS - size)):
             before = "" if at is None else f"&before={made[at - 1]}"
             path = f"/workspaces/{space}/chats?per_page={size}{before}"
-            server.measure(f"chats.list ({size}, {name} page)", [lambda p=path: link.ask("GET", p)] * 100)
+            server.measure(f"chats.list ({size}, {name} page)", [lambda p=path: link.ask("GET", p)] * LISTS)
 
 
 def memory(server: Server) -> dict[str, float]:
@@ -253,7 +267,6 @@ def _kib(status: Path, name: str) -> int:
 
 def run(count: int, folder: Path) -> dict[str, Any]:
     with serving(folder, count) as server:
-        os.sched_setaffinity(0, OWN_CPUS)
         before, began = _cpu_ms(server.pid), time.monotonic()
         time.sleep(2)
         idle = (_cpu_ms(server.pid) - before) / (time.monotonic() - began)
@@ -269,6 +282,7 @@ def main(arguments: list[str] | None = None) -> None:
     chosen = parser.parse_args(arguments)
     if sys.platform != "linux":
         raise SystemExit("the benchmark reads /proc and pins CPUs: it runs on Linux")
+    os.sched_setaffinity(0, OWN_CPUS)
     with tempfile.TemporaryDirectory(prefix="crocevia-bench-") as folder:
         print(json.dumps(run(chosen.count, Path(folder)), indent=2))
 

@@ -22,7 +22,13 @@ TURNS: tuple[R, ...] = (
     R("T-EVT-2", "Usage is complete on every event that carries it; cost mirrors it; each agent counts once.", "11.9"),
     R("T-EVT-3", "chat_usage sums the turns without the time between them.", "11.9"),
     R("T-SSE-1", "One data line per event, no terminator, no comments; a ping after the replay.", "11.1"),
-    R("T-SSE-2", "The stream stays open across turns; after, Last-Event-ID and epoch say where it goes on.", "12"),
+    R(
+        "T-SSE-2",
+        "The stream stays open across turns; after, Last-Event-ID and epoch say where it goes on.",
+        "12",
+        divergence="A cursor that is no number is 400 invalid_request in both versions; version 3 lists 400 only for "
+        "the version header.",
+    ),
     R("T-SSE-3", "A cursor that cannot be resumed is 409 cursor_expired before the stream opens.", "12"),
     R(
         "T-SSE-4",
@@ -57,7 +63,12 @@ TURNS: tuple[R, ...] = (
         "11.6",
     ),
     R("T-DEL-2", "Depth, children, rounds and time are bounded, and the bound is named.", "11.6"),
-    R("T-STE-1", "A steer enters the prompt at the next boundary, or is reported dropped.", "16"),
+    R(
+        "T-STE-1",
+        "A steer enters the prompt at the next boundary, or is reported dropped.",
+        "16",
+        divergence="Without a turn it is 409 no_turn_in_progress, which the contract lists for cancel and forgot here.",
+    ),
     R("T-CAN-1", "Cancel reaches every member and tool and ends in exactly one turn.cancelled.", "16"),
     R("T-APP-1", "Approvals approve, deny, expire closed; a second answer is 409.", "15"),
     R("T-APP-2", "A member escalates to its orchestrator, who decides or asks the user.", "15"),

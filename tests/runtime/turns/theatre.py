@@ -22,11 +22,9 @@ from crocevia.storage import agents as agent_rows
 from crocevia.storage import declared, meta, teams
 from crocevia.storage.database import Transaction, immediate
 from crocevia.storage.home import Home
-from tests.doors.atp.house import Reply, _initialised, exchange
+from tests.doors.atp.contract import check_answer, operation_of
+from tests.doors.atp.house import THREE, VERSION, Reply, _initialised, exchange
 from tests.doors.atp.schema import Event
-
-VERSION = "x-envai-contract-version"
-THREE = {VERSION: "3"}
 
 
 class Log:
@@ -113,6 +111,14 @@ class Watcher:
         )
 
 
+def check_contract(method: str, path: str, reply: Reply) -> None:
+    """Assert that an answer is one that the official contract allows, where it knows the operation."""
+    version = 2 if reply.all(VERSION) == ["2"] else 3
+    address = path.partition("?")[0].removeprefix("/api/v1")
+    if operation_of(method, address, version) is not None and "json" in "".join(reply.all("content-type")):
+        check_answer(method, address, reply.status, reply.json, version)
+
+
 TERMINALS = ("turn.completed", "turn.cancelled", "turn.failed")
 
 
@@ -150,7 +156,9 @@ class Theatre:
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}, key: str | None = None
     ) -> Reply:
         scope, pieces = self._scope(method, path, body, headers, key)
-        return await exchange(self.door, scope, pieces)
+        reply: Reply = await exchange(self.door, scope, pieces)
+        check_contract(method, path, reply)
+        return reply
 
     async def post(self, chat: str, what: str, body: Any = None, *, version: int = 3, **headers: str) -> Reply:
         """A request of the execution plane."""

@@ -63,9 +63,6 @@ async def upload(
             created_at=now,
             expires_at=now + LOOSE_SECONDS,
         )
-        known = await control.database.read(lambda tx: _known(tx, made))
-        if known is not None:
-            return known
         await asyncio.to_thread(blobs.keep, "attachments", made.id, received)
         try:
             found = await control.database.write(lambda tx: _added(tx, made, control.limits))
