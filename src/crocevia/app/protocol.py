@@ -1,13 +1,22 @@
-"""HTTP on one connection: uvicorn's protocol, minus its patience with peers that have stopped reading or sending."""
+"""HTTP on one connection: uvicorn's protocol with our own exchanges (`exchange.py`), which cost half as much.
+
+And without its patience with peers that have stopped reading or sending.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import re
 import socket
+from collections import deque
 from typing import Any, ClassVar, Final, cast
+from urllib.parse import unquote
 
+import httptools
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from .exchange import Exchange
 
 STALL_SECONDS = 120.0
 HEAD_SECONDS = 30.0
@@ -17,47 +26,29 @@ _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 _BETWEEN, _HEAD, _BODY = range(3)  # what of a message the peer is sending
-_SWITCHED = b"HTTP/1.1 101"
 _OFFER: Final = re.compile(rb"\r\nupgrade:[ \t]*(h2c|websocket)[ \t]*(?=\r|$)", re.IGNORECASE)
 
 
-class Joined:
-    """A transport that sends the head of an answer together with what follows it at once: one system call less.
-
-    uvicorn writes them one after the other. A head that nothing follows in this turn of the loop goes alone. Once the
-    connection has become a WebSocket, everything that is written in one turn of the loop goes together.
-    """
+class Gathered:
+    """The transport of a WebSocket: everything that is written in one turn of the loop goes out together."""
 
     def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
         self._transport = transport
         self._loop = loop
-        self._head = b""
-        self._gathering = False
         self._frames: list[bytes] = []
 
     def write(self, data: bytes) -> None:
-        if self._gathering:
-            if not self._frames:
-                self._loop.call_soon(self._flush)
-            self._frames.append(data)
-            return
-        if data.startswith(_SWITCHED):
-            self._gathering = True
-        if self._head:
-            data, self._head = self._head + data, b""
-        elif data.startswith(b"HTTP/1."):
-            self._head = data
+        if not self._frames:
             self._loop.call_soon(self._flush)
-            return
-        self._transport.write(data)
+        self._frames.append(data)
 
     def close(self) -> None:
         self._flush()
         self._transport.close()
 
     def _flush(self) -> None:
-        pieces, self._head, self._frames = [self._head, *self._frames], b"", []
-        if data := b"".join(pieces):
+        frames, self._frames = self._frames, []
+        if data := b"".join(frames):
             self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:
@@ -78,6 +69,8 @@ class Protocol(HttpToolsProtocol):
     stall_seconds: ClassVar[float] = STALL_SECONDS
     head_seconds: ClassVar[float] = HEAD_SECONDS
     silence_seconds: ClassVar[float] = SILENCE_SECONDS
+    cycle: Exchange  # type: ignore[assignment]  # our own kind, with all that uvicorn asks of one
+    pipeline: deque[tuple[Exchange, Any]]  # type: ignore[assignment]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -87,7 +80,7 @@ class Protocol(HttpToolsProtocol):
         self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
-        super().connection_made(cast("asyncio.Transport", Joined(transport, self.loop)))
+        super().connection_made(transport)
         self._allow(self.head_seconds)
 
     def data_received(self, data: bytes) -> None:
@@ -118,20 +111,6 @@ class Protocol(HttpToolsProtocol):
         else:
             self._forgive()
 
-    def on_message_begin(self) -> None:
-        self._phase = _HEAD
-        super().on_message_begin()
-
-    def on_headers_complete(self) -> None:
-        self._phase = _BODY
-        self._head_size = 0
-        self._forgive()
-        super().on_headers_complete()
-
-    def on_message_complete(self) -> None:
-        self._phase = _BETWEEN
-        super().on_message_complete()
-
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._stalled is None:
@@ -144,7 +123,69 @@ class Protocol(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_stall()
         self._forgive()
-        super().connection_lost(exc)
+        self.connections.discard(self)
+        self._unset_keepalive_if_required()
+        if self.cycle is not None:
+            self.cycle.disconnect()
+        if self.flow is not None:
+            self.flow.resume_writing()
+        if exc is None:
+            self.transport.close()
+        self.parser = None  # type: ignore[assignment]  # as uvicorn has it
+
+    def handle_websocket_upgrade(self) -> None:
+        self.transport = cast("asyncio.Transport", Gathered(self.transport, self.loop))
+        super().handle_websocket_upgrade()
+
+    # what the parser finds
+
+    def on_message_begin(self) -> None:
+        self._phase = _HEAD
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        self._phase = _BODY
+        self._head_size = 0
+        self._forgive()
+        parser, scope = self.parser, cast("dict[str, Any]", self.scope)
+        version = parser.get_http_version()
+        scope["method"] = parser.get_method().decode("ascii")
+        if version != "1.1":
+            scope["http_version"] = version
+        if parser.should_upgrade() and self._should_upgrade():
+            return
+        raw_path, query = _parts(self.url)
+        path = raw_path.decode("ascii")
+        scope["path"] = unquote(path) if "%" in path else path
+        scope["raw_path"], scope["query_string"] = raw_path, query
+        before = self.cycle
+        keep_alive = version != "1.0" and bool(parser.should_keep_alive())
+        self.cycle = Exchange(self, scope, asks=self.expect_100_continue, keep_alive=keep_alive)
+        if before is None or before.response_complete:
+            self._start_asgi_task(self.cycle, self.app)
+        else:  # it was sent before the one before it was answered
+            self.flow.pause_reading()
+            self.pipeline.appendleft((self.cycle, self.app))
+
+    def on_body(self, body: bytes) -> None:
+        if self._is_for_nobody():
+            return
+        self.cycle.add_body(body)
+        if len(self.cycle.body) > HIGH_WATER_LIMIT:
+            self.flow.pause_reading()
+
+    def on_message_complete(self) -> None:
+        self._phase = _BETWEEN
+        if not self._is_for_nobody():
+            self.cycle.end_body()
+
+    def _is_for_nobody(self) -> bool:
+        return (self.parser.should_upgrade() and self._should_upgrade()) or self.cycle.response_complete
+
+    def _start_asgi_task(self, cycle: Exchange, app: Any) -> None:  # type: ignore[override]  # our own kind of cycle
+        task = self.loop.create_task(cycle.run(app))
+        self.tasks.add(task)
+        task.add_done_callback(self.tasks.discard)
 
     def _allow(self, seconds: float) -> None:
         if self._owed is None:
@@ -166,6 +207,15 @@ class Protocol(HttpToolsProtocol):
         if self._stalled is not None:
             self._stalled.cancel()
             self._stalled = None
+
+
+def _parts(url: bytes) -> tuple[bytes, bytes]:
+    """The path and the query of a request's target."""
+    if url.startswith(b"/") and b"#" not in url:
+        path, _, query = url.partition(b"?")
+        return path, query
+    parsed = httptools.parse_url(url)  # `GET http://host/path`, as proxies are asked
+    return parsed.path or b"/", parsed.query or b""
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -20,24 +20,38 @@ async def gone(receive: Receive) -> None:
 class watching:  # used as `with watching(…)`
     """Call `then` if the client hangs up inside the block; the block itself goes on.
 
-    What it enters with is done as soon as the client has gone.
+    What it enters with is done as soon as the client has gone. Our own server's `receive` can tell of it (`on_hangup`);
+    anybody else's has to be asked, by a task.
     """
 
-    __slots__ = ("_receive", "_task", "_then")
+    __slots__ = ("_gone", "_receive", "_task", "_then")
 
     def __init__(self, receive: Receive, then: Callable[[], None] | None = None) -> None:
-        self._receive = receive
+        self._receive: Any = receive
         self._then = then
+        self._task: asyncio.Task[None] | None = None
 
-    def __enter__(self) -> asyncio.Task[None]:
-        self._task = asyncio.create_task(self._watch())
-        return self._task
+    def __enter__(self) -> asyncio.Future[None]:
+        self._gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if hasattr(self._receive, "on_hangup"):
+            self._receive.on_hangup(self._tell)
+        else:
+            self._task = asyncio.create_task(self._ask())
+        return self._gone
 
     def __exit__(self, *_: object) -> None:
-        self._task.cancel()
+        if self._task is None:
+            self._receive.on_hangup(None)
+        else:
+            self._task.cancel()
 
-    async def _watch(self) -> None:
+    async def _ask(self) -> None:
         await gone(self._receive)
+        self._tell()
+
+    def _tell(self) -> None:
+        if not self._gone.done():
+            self._gone.set_result(None)
         if self._then is not None:
             self._then()
 

@@ -1,0 +1,212 @@
+"""One request and its answer: what an application sees of a connection, and what goes out for it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from http import HTTPStatus
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .protocol import Protocol
+
+Application = Callable[..., Awaitable[None]]
+
+_STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_BODILESS: Final = frozenset({204, 304})
+_BROKEN: Final = [
+    (b"content-type", b"text/plain; charset=utf-8"),
+    (b"content-length", b"21"),
+    (b"connection", b"close"),
+]
+
+
+class Exchange:
+    """It is the `receive` of its application, which besides can be told of a hang-up without asking: `on_hangup`.
+
+    The head of an answer goes out together with what follows it in the same turn of the loop: one system call less.
+    """
+
+    __slots__ = (
+        "_chunked",
+        "_head",
+        "_headless",
+        "_hung_up",
+        "_left",
+        "_news",
+        "_protocol",
+        "_waking",
+        "asks",
+        "body",
+        "disconnected",
+        "keep_alive",
+        "more_body",
+        "response_complete",
+        "response_started",
+        "scope",
+    )
+
+    def __init__(self, protocol: Protocol, scope: dict[str, Any], *, asks: bool, keep_alive: bool) -> None:
+        """asks: the client sends no body before it is told to (`Expect: 100-continue`)."""
+        self.scope = scope
+        self.asks = asks
+        self.keep_alive = keep_alive
+        self.body = b""
+        self.more_body = True
+        self.disconnected = self.response_started = self.response_complete = False
+        self._protocol = protocol
+        self._headless = scope["method"] == "HEAD"
+        self._chunked = False
+        self._left = 0  # bytes of the body that the head promised and that are still to come
+        self._head = b""
+        self._news = False
+        self._waking: asyncio.Event | None = None
+        self._hung_up: Callable[[], None] | None = None
+
+    async def run(self, application: Application) -> None:
+        """Have the request answered; whatever goes wrong, the connection knows where it stands."""
+        try:
+            await application(self.scope, self, self.send)
+        except BaseException as error:
+            self._protocol.logger.error("Exception in ASGI application\n", exc_info=error)
+            await self._break_off()
+        else:
+            if not (self.response_complete or self.disconnected):
+                self._protocol.logger.error("ASGI callable returned without completing response.")
+                await self._break_off()
+
+    async def _break_off(self) -> None:
+        if self.response_started:
+            self._flush()
+            self._protocol.transport.close()
+            return
+        await self.send({"type": "http.response.start", "status": 500, "headers": _BROKEN})
+        await self.send({"type": "http.response.body", "body": b"Internal Server Error"})
+
+    # what comes in
+
+    async def __call__(self) -> dict[str, Any]:
+        """`receive`: the next piece of the body, or that the client is gone or has its answer."""
+        protocol = self._protocol
+        if self.asks:
+            self.asks = False
+            if not protocol.transport.is_closing():
+                protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+        if not (self._news or self.disconnected or self.response_complete):
+            protocol.flow.resume_reading()
+            if self._waking is None:
+                self._waking = asyncio.Event()
+            await self._waking.wait()
+            self._waking.clear()
+        self._news = False
+        if self.disconnected or self.response_complete:
+            return {"type": "http.disconnect"}
+        protocol.flow.resume_reading()
+        body, self.body = self.body, b""
+        return {"type": "http.request", "body": body, "more_body": self.more_body}
+
+    def on_hangup(self, then: Callable[[], None] | None) -> None:
+        """Call `then` once if the client hangs up before it has its answer; None: no longer."""
+        self._hung_up = then
+        if then is None:
+            return
+        self._protocol.flow.resume_reading()  # else nobody would see it
+        if self.disconnected:
+            self._protocol.loop.call_soon(self._tell)
+
+    def add_body(self, data: bytes) -> None:
+        self.body = self.body + data if self.body else data
+        self._wake()
+
+    def end_body(self) -> None:
+        self.more_body = False
+        self._wake()
+
+    def disconnect(self) -> None:
+        """The connection is gone."""
+        if not self.response_complete:
+            self.disconnected = True
+            self._tell()
+        self._wake()
+
+    def _tell(self) -> None:
+        then, self._hung_up = self._hung_up, None
+        if then is not None:
+            then()
+
+    def _wake(self) -> None:
+        self._news = True
+        if self._waking is not None:
+            self._waking.set()
+
+    # what goes out
+
+    async def send(self, message: dict[str, Any]) -> None:
+        """`send`: the head, then the body. Waits while the client does not read."""
+        flow = self._protocol.flow
+        if flow.write_paused and not self.disconnected:
+            await flow.drain()
+        if self.disconnected:
+            return
+        kind = message["type"]
+        if not self.response_started and kind == "http.response.start":
+            self._start(message["status"], message.get("headers", ()))
+        elif self.response_started and not self.response_complete and kind == "http.response.body":
+            self._continue(message.get("body", b""), more=message.get("more_body", False))
+        else:
+            raise RuntimeError(f"Unexpected ASGI message '{kind}'")
+
+    def _start(self, status: int, headers: Any) -> None:
+        lines = [*self._protocol.server_state.default_headers, *headers]
+        measured = False
+        for name, value in lines:
+            if name == b"content-length":
+                self._left = int(value)
+                measured = True
+            elif name == b"transfer-encoding":
+                self._chunked = measured = True
+            elif name == b"connection" and b"close" in value.lower():
+                self.keep_alive = False
+        if not self.keep_alive:
+            lines.append((b"connection", b"close"))
+        if not (measured or self._headless or status in _BODILESS):
+            self._chunked = True
+            lines.append((b"transfer-encoding", b"chunked"))
+        head = b"".join([b"%b: %b\r\n" % line for line in lines])
+        if not head.count(b"\n") == head.count(b"\r") == len(lines) or b"\0" in head:
+            raise RuntimeError("a line break inside a header")
+        self.response_started = True
+        self.asks = False
+        self._head = (_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + head + b"\r\n"
+        self._protocol.loop.call_soon(self._flush)
+
+    def _continue(self, body: bytes, *, more: bool) -> None:
+        data = b"" if self._headless else self._framed(body, more=more)
+        if self._head:
+            data, self._head = self._head + data, b""
+        if data:
+            self._protocol.transport.write(data)
+        if not more:
+            self._end()
+
+    def _framed(self, body: bytes, *, more: bool) -> bytes:
+        if self._chunked:
+            framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            return framed if more else framed + b"0\r\n\r\n"
+        self._left -= len(body)
+        if self._left < 0 or (self._left and not more):
+            raise RuntimeError("a body of another length than its head says")
+        return body
+
+    def _flush(self) -> None:
+        head, self._head = self._head, b""
+        if head and not self._protocol.transport.is_closing():
+            self._protocol.transport.write(head)
+
+    def _end(self) -> None:
+        self.response_complete = True
+        self._hung_up = None
+        self._wake()
+        if not self.keep_alive:
+            self._protocol.transport.close()
+        self._protocol.on_response_complete()
