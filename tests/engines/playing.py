@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
 
 import pytest
 
 from crocevia.core.answers import fold
-from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.calls import Batches, Engine, ModelRequest
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent
 from crocevia.core.messages import user
@@ -52,7 +52,7 @@ def played(*plays: Play, timeouts: Timeouts | None = None, attempts: int = 3) ->
     return decorate
 
 
-def ask(engine: Engine, seconds: float = 5, asked: ModelRequest = ASK) -> AsyncGenerator[list[ModelEvent], None]:
+def ask(engine: Engine, seconds: float = 5, asked: ModelRequest = ASK) -> Batches:
     return engine.call(asked, deadline=asyncio.get_running_loop().time() + seconds)
 
 

@@ -36,7 +36,7 @@ from .money import open_money
 from .painting import open_painting
 from .panel import open_panel
 from .responses import is_enabled, open_responses
-from .site import dispatch, health
+from .site import application_of, health
 from .store import watch_store
 from .turns import open_turns
 
@@ -162,7 +162,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
-            await dispatch(self.service.routes if self.service else {}, scope, receive, send)
+            await application_of(self.service.routes if self.service else {}, scope)(scope, receive, send)
 
     def drain(self, grace: float) -> None:
         """Admit nothing more and let what runs come to an end, within `grace` seconds."""

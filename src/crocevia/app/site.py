@@ -14,16 +14,15 @@ from crocevia.core.texts import render
 _READS: Final = frozenset({"GET", "HEAD"})
 
 
-async def dispatch(routes: Mapping[str, Application], scope: Scope, receive: Receive, send: Send) -> None:
-    """Hand an HTTP request to the application of its path; other kinds of connection are refused.
+def application_of(routes: Mapping[str, Application], scope: Scope) -> Application:
+    """The application of a request's path, or of a socket's; where there is none, one that says so.
 
     An address that ends with a slash takes everything below it.
     """
+    path = scope["path"]
     if scope["type"] == "http":
-        path = scope["path"]
-        await (routes.get(path) or _below(routes, path))(scope, receive, send)
-    elif scope["type"] == "websocket":
-        await routes.get(SOCKETS + scope["path"], refused)(scope, receive, send)
+        return routes.get(path) or _below(routes, path)
+    return routes.get(SOCKETS + path, refused)
 
 
 def _below(routes: Mapping[str, Application], path: str) -> Application:

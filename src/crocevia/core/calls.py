@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
 from typing import Literal, Protocol
 
 import msgspec
@@ -88,6 +87,14 @@ class Abilities(msgspec.Struct, frozen=True, kw_only=True):
     images: bool = False
 
 
+class Batches(Protocol):
+    """Batches of events to be iterated over, once; an asynchronous generator is one. `aclose` ends it early."""
+
+    def __aiter__(self) -> Batches: ...
+    async def __anext__(self) -> list[ModelEvent]: ...
+    async def aclose(self) -> None: ...
+
+
 class Engine(Protocol):
     """A connection to a provider.
 
@@ -97,10 +104,10 @@ class Engine(Protocol):
     name: str
     dialect: str
 
-    def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
+    def call(self, request: ModelRequest, *, deadline: float) -> Batches:
         """Yield batches of events until `Stopped`, or raise GatewayError.
 
-        deadline: `loop.time()` at which the call must be over. Closing the generator (or cancelling its
+        deadline: `loop.time()` at which the call must be over. Closing it (or cancelling its
         task) closes the upstream at once, before the first byte too. Retries happen inside, before the
         first batch only.
         """

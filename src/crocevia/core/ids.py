@@ -20,7 +20,7 @@ _turn: Final = Lock()
 def ulid() -> str:
     """26 characters: 48 bits of milliseconds, then 80 random bits. Those of one process sort in the order of birth."""
     global _last
-    number = (time.time_ns() // 1_000_000 << 80) | int.from_bytes(os.urandom(10), "big")
+    number = (time.time_ns() // 1_000_000 << 80) | int.from_bytes(os.urandom(10))
     with _turn:
         if number <= _last:  # the same millisecond, or a clock that stepped back: go on from the last, by a leap
             number = _last + (number & 0xFFFF_FFFF) + 1

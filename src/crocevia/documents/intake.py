@@ -150,6 +150,8 @@ async def take(
     Raises GatewayError: INVALID_REQUEST (which part, and why), UNSUPPORTED (the engine cannot see it), UNAVAILABLE
     (too many files are being read).
     """
+    if not sources:
+        return ()
     if len(sources) > limits.max_count:
         raise GatewayError(Code.INVALID_REQUEST, say("files_many", count=len(sources), limit=limits.max_count))
     urls = sum(1 for source in sources if source.url and not _is_data_url(source.url))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.answers import Answer, AnswerFold
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import Batches, ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, StopReason
@@ -180,7 +180,7 @@ class Call:
         await self._close_stream()
         return self.cut is not None and just_ends(self.cut, task, error)
 
-    def _ask(self) -> AsyncGenerator[list[ModelEvent], None]:
+    def _ask(self) -> Batches:
         route = self._answerer.route
         return route.engine.call(route.request, deadline=self._opened + self._limits.overall)
 

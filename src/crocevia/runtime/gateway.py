@@ -316,20 +316,23 @@ class Gateway:
 
     def remaining(self, project: ProjectSpec) -> Remaining:
         """What the project may still do at this moment."""
-        left = Remaining()
+        now, limit = self._clock(), project.hourly_limit
+        budget = left = reset = hourly_left = frees = None
         if project.daily_budget_usd is not None:
-            now, day = self._clock(), self.spend.standing(project)
+            day = self.spend.standing(project)
             budget = self.spend.budget(project).daily or 0
-            left = Remaining(
-                budget=budget,
-                budget_left=max(0, budget - day.spent - day.reserved),
-                budget_reset=day.day.seconds_left(now),
-            )
-        if project.hourly_limit is None:
-            return left
-        used, frees = self.admission.used(project.name, self._clock())
-        return msgspec.structs.replace(
-            left, hourly=project.hourly_limit, hourly_left=max(0, project.hourly_limit - used), hourly_reset=frees
+            left = max(0, budget - day.spent - day.reserved)
+            reset = day.day.seconds_left(now)
+        if limit is not None:
+            used, frees = self.admission.used(project.name, now)
+            hourly_left = max(0, limit - used)
+        return Remaining(
+            budget=budget,
+            budget_left=left,
+            budget_reset=reset,
+            hourly=limit,
+            hourly_left=hourly_left,
+            hourly_reset=frees,
         )
 
     def drain(self, grace: float = DRAIN_SECONDS) -> None:

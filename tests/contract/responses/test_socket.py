@@ -15,7 +15,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from crocevia.app.protocol import Protocol
-from crocevia.app.site import dispatch
+from crocevia.app.site import application_of
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import House, house, text_of
@@ -32,7 +32,7 @@ async def served(home: House) -> AsyncIterator[str]:
     """The address of the home's sockets, under the real protocol."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
-        await dispatch(home.service.routes, scope, receive, send)
+        await application_of(home.service.routes, scope)(scope, receive, send)
 
     config = uvicorn.Config(app, port=0, http=Protocol, ws="websockets-sansio", lifespan="off", log_config=None)
     server = uvicorn.Server(config)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from crocevia.asgi.body import ClientGone
@@ -131,14 +132,16 @@ class ResponsesDoor:
 
     def __init__(self, desk: Desk, embedder: embeddings.Embedder, *, chat_only: bool = False) -> None:
         self._desk = desk
-        self._embedder = embedder
         self._background = Background(desk)
         self._posts: dict[str, Handler] = {
-            "/v1/chat/completions": self._chat,
-            "/v1/embeddings": self._embed,
+            "/v1/chat/completions": partial(chat.complete, desk),
+            "/v1/embeddings": partial(embeddings.embed, desk, embedder),
         }
         if not chat_only:
-            self._posts |= {"/v1/responses": self._create, "/v1/responses/compact": self._compact}
+            self._posts |= {
+                "/v1/responses": partial(create.create, desk, self._background),
+                "/v1/responses/compact": partial(compact.compact, desk),
+            }
         self._chat_only = chat_only
 
     def routes(self) -> dict[str, Application]:
@@ -161,7 +164,12 @@ class ResponsesDoor:
             await self._websocket(scope, receive, send)
             return
         try:
-            await self._serve(scope, receive, send)
+            post = self._posts.get(scope["path"])
+            if post is None:
+                await self._others(scope, receive, send)
+            else:
+                check_method(scope, "POST")
+                await post(scope, receive, send)
         except ClientGone:
             return
         except Exception as error:
@@ -175,13 +183,9 @@ class ResponsesDoor:
         """Cut what runs in the background."""
         await self._background.close()
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _others(self, scope: Scope, receive: Receive, send: Send) -> None:
         path: str = scope["path"]
-        post = self._posts.get(path)
-        if post is not None:
-            check_method(scope, "POST")
-            await post(scope, receive, send)
-        elif path == "/v1/models":
+        if path == "/v1/models":
             await models.listed(self._desk, scope, send)
         elif path.startswith(_MODELS):
             await models.one(self._desk, path.removeprefix(_MODELS), scope, send)
@@ -197,15 +201,3 @@ class ResponsesDoor:
         else:
             await receive()
             await send({"type": "websocket.close", "code": 1008})
-
-    async def _create(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await create.create(self._desk, self._background, scope, receive, send)
-
-    async def _compact(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await compact.compact(self._desk, scope, receive, send)
-
-    async def _chat(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await chat.complete(self._desk, scope, receive, send)
-
-    async def _embed(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await embeddings.embed(self._desk, self._embedder, scope, receive, send)

@@ -6,7 +6,7 @@ A dialect is pure: it spells requests and understands answers. All waiting is he
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from typing import Protocol
 
 from crocevia.core.calls import Abilities, ModelRequest
@@ -76,15 +76,8 @@ class UpstreamEngine:
         self._retry = retry or RetryPolicy()
         self._rejected: dict[str, frozenset[str]] = {}  # by model: sampling parameters it turned out to refuse
 
-    async def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
-        answer, batch = await self._open(request, deadline)
-        try:
-            while batch:
-                yield batch
-                batch = await answer.batch()
-        finally:
-            # Synchronous: a cancelled task closes its provider without another await.
-            answer.close()
+    def call(self, request: ModelRequest, *, deadline: float) -> _Call:
+        return _Call(self, request, deadline)
 
     def abilities(self, model: str) -> Abilities:
         return self._dialect.abilities(model)
@@ -102,8 +95,10 @@ class UpstreamEngine:
     async def close(self) -> None:
         """The connections belong to the client that was passed in."""
 
-    async def _open(self, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
-        """Without the sampling parameters that the model takes no part in, which are named in the first batch."""
+    async def open(self, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+        """The answer with its first batch.
+
+        Without the sampling parameters that the model takes no part in, which are named in the first batch."""
         while True:
             kept, left_out = sampling.narrowed(request, self._dialect.takes(request), self._rejected)
             try:
@@ -139,6 +134,46 @@ class UpstreamEngine:
         except BaseException:
             answer.close()
             raise
+
+
+class _Call:
+    """The batches of one call: asks when the first one is wanted. No generator, which costs more per batch."""
+
+    __slots__ = ("_answer", "_deadline", "_engine", "_over", "_request")
+
+    def __init__(self, engine: UpstreamEngine, request: ModelRequest, deadline: float) -> None:
+        self._engine = engine
+        self._request = request
+        self._deadline = deadline
+        self._answer: _Answer | None = None
+        self._over = False
+
+    def __aiter__(self) -> _Call:
+        return self
+
+    async def __anext__(self) -> list[ModelEvent]:
+        batch: list[ModelEvent] = []
+        try:
+            if self._answer is not None:
+                batch = await self._answer.batch()
+            elif not self._over:
+                self._answer, batch = await self._engine.open(self._request, self._deadline)
+        finally:
+            # Synchronous: a cancelled task closes its provider without another await.
+            if not batch:
+                self._close()
+        if not batch:
+            raise StopAsyncIteration
+        return batch
+
+    async def aclose(self) -> None:
+        self._close()
+
+    def _close(self) -> None:
+        answer, self._answer = self._answer, None
+        self._over = True
+        if answer is not None:
+            answer.close()
 
 
 class _Answer:

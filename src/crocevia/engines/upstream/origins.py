@@ -43,19 +43,24 @@ def target(url: str) -> tuple[Origin, str]:
 
 def request_head(method: str, origin: Origin, path: str, headers: Mapping[str, str], body: bytes | None) -> bytes:
     """The request line and headers. Raises ValueError if a part of them would break out of its line."""
+    head = _spelled(method, origin, path, tuple(headers.items()))
+    return head + (b"\r\n" if body is None else b"Content-Length: %d\r\n\r\n" % len(body))
+
+
+@lru_cache(maxsize=64)
+def _spelled(method: str, origin: Origin, path: str, headers: tuple[tuple[str, str], ...]) -> bytes:
+    """Cached: an engine asks the same address with the same headers every time."""
     lines = [
         f"{method} {path} HTTP/1.1",
         f"Host: {origin.authority}",
         "Accept-Encoding: identity",
         "User-Agent: crocevia",
-        *[f"{name}: {value}" for name, value in headers.items()],
+        *[f"{name}: {value}" for name, value in headers],
     ]
-    if body is not None:
-        lines.append(f"Content-Length: {len(body)}")
     text = "\r\n".join(lines)
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or "\0" in text or " " in path:
         raise ValueError("a line break inside a header")
-    return (text + "\r\n\r\n").encode("latin-1")
+    return (text + "\r\n").encode("latin-1")
 
 
 async def connect(origin: Origin, tls: ssl.SSLContext | None, gone: Callable[[Connection], None]) -> Connection:
