@@ -63,8 +63,8 @@ def main(arguments: list[str] | None = None) -> str:
             target = peer(name, url, int(pid), chosen.peer_header, chosen.peer_model)
             results.append(measure(target, mock, seconds))
         if not chosen.only_peers:
-            with crocevia(folder, port, chosen.engine) as target:
-                results.append(measure(target, mock, seconds))
+            with crocevia(folder, port, chosen.engine) as doors:
+                results += [measure(target, mock, seconds) for target in doors]
     text = page(results, floor=FLOOR, settings=_settings(chosen, seconds))
     chosen.folder.mkdir(parents=True, exist_ok=True)
     (chosen.folder / f"{datetime.now().astimezone():%Y-%m-%d-%H%M}.md").write_text(text + "\n", encoding="utf-8")
@@ -74,7 +74,10 @@ def main(arguments: list[str] | None = None) -> str:
 
 def _settings(chosen: argparse.Namespace, seconds: float) -> str:
     pinned = "shared" if OWN_CPUS == SERVER_CPU else "one CPU for the server, the others for mock and generator"
-    ours = "Crocevia runs with key check, hourly limit, budget, concurrency limit and record on; "
+    ours = (
+        "Crocevia checks keys and keeps records; `/agent` has an hourly limit, a budget and a concurrency limit, too, "
+        "and every answer of `/v1/responses` is stored; "
+    )
     return (
         f"{seconds:g} s per figure, {2 * seconds:g} s for streams of {chosen.tokens} tokens, {chosen.spacing_ms:g} ms "
         f"apart; {pinned}. {'' if chosen.only_peers else ours}nginx only copies bytes, without an access log."
@@ -83,7 +86,7 @@ def _settings(chosen: argparse.Namespace, seconds: float) -> str:
 
 def measure(target: Target, mock: Target, seconds: float, *, alone: bool = False) -> Result:
     """All figures of one server; `alone`: only one call at a time."""
-    result = Result(target, idle_mib=pss_mib(target.pid))
+    result = Result(target, idle_mib=None if target.cold_start is None and target.door else pss_mib(target.pid))
     for streamed, counts in ((False, WHOLE), (True, STREAMED)):
         for count in counts[:1] if alone else counts:
             print(f"{target.name}: {'streamed' if streamed else 'not streamed'}, {count} at a time …", flush=True)

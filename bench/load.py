@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from .upstream import TOKEN, content_length
 
 _MARK = TOKEN.strip().encode()
 _END = b"0\r\n\r\n"
+_REPEATS = re.compile(rb"event: (?:done|response\.output_text\.done)")  # from here on the whole text may come again
+_OVERLAP = 48  # bytes: longer than anything that is looked for
 
 
 @dataclass(frozen=True)
@@ -98,14 +101,14 @@ class Client(asyncio.Protocol):
         if self._counting:
             self._count(seen)
         # Enough is kept to recognise a mark or the end that comes in two reads, and never a whole mark twice.
-        self._received = seen[-16:].replace(_MARK, b"...")
+        self._received = seen[-_OVERLAP:].replace(_MARK, b"...")
         if seen.endswith(_END):
             self._finish()
 
     def _count(self, seen: bytes) -> None:
-        before, done, _ = seen.partition(b"event: done")  # which may repeat the whole text
-        found = before.count(_MARK)
-        self._counting = not done
+        repeats = _REPEATS.search(seen)
+        found = seen.count(_MARK, 0, repeats.start() if repeats else len(seen))
+        self._counting = repeats is None
         tally = self._tally()
         tally.tokens += found
         if found and self._first:

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from statistics import quantiles
 
+from .bars import rows
+from .figures import added, per_unit, percentile, ratio
 from .load import Measured
 from .servers import Target
 
@@ -24,30 +25,20 @@ class Result:
     target: Target
     whole: dict[int, Measured] = field(default_factory=dict)
     streamed: dict[int, Measured] = field(default_factory=dict)
-    idle_mib: float = 0.0
+    idle_mib: float | None = None
     others: list[float] = field(default_factory=list)
     bound: set[tuple[bool, int]] = field(default_factory=set)
 
 
-def per_unit(measured: Measured, streamed: bool) -> float | None:
-    """Microseconds of CPU per request, or per token of a stream."""
-    units = measured.tally.tokens if streamed else measured.tally.done
-    return 1e6 * measured.cpu / units if units else None
-
-
-def percentile(values: Sequence[float], which: int) -> float | None:
-    """In milliseconds."""
-    if len(values) < 2:
-        return 1000 * values[0] if values else None
-    return 1000 * quantiles(values, n=100, method="inclusive")[which - 1]
-
-
 def page(results: list[Result], *, floor: str, settings: str) -> str:
-    """`floor`: the name of the server that the others are compared with."""
+    """`floor`: the name of the server that the others are compared with. Servers with a `door` are held to the bars."""
     lowest = next((result for result in results if result.target.name == floor), None)
     direct = next(result for result in results if result.target.name == "direct")
     servers = [result for result in results if result is not direct]
     parts = [machine(settings), _whole(servers, lowest), _streamed(servers, lowest), _alone(servers, direct)]
+    held = rows({each.target.door: each for each in servers if each.target.door}, lowest, direct)
+    if held:
+        parts.append(table(["door", "figure", "measured", "bar", "goal", "reached"], held))
     return "\n".join([*parts, *_notes(results)])
 
 
@@ -82,11 +73,11 @@ def _version(name: str) -> str:
 def _whole(servers: list[Result], lowest: Result | None) -> str:
     counts = sorted(servers[0].whole)
     top = counts[-1]
-    rows = [
+    lines = [
         [
             _title(result),
-            *[_cell(per_unit(result.whole[count], False), 0) for count in counts],
-            _ratio(result.whole.get(top), lowest.whole.get(top) if lowest else None, False),
+            *[_cell(per_unit(result.whole[count], streamed=False), 0) for count in counts],
+            _cell(ratio(result.whole.get(top), lowest.whole.get(top) if lowest else None, streamed=False), 1),
             " / ".join(_rate(result, count, streamed=False) for count in counts),
             *[_spread(result.whole[count].tally.latencies) for count in (counts[0], top)],
         ]
@@ -94,17 +85,17 @@ def _whole(servers: list[Result], lowest: Result | None) -> str:
     ]
     head = ["not streamed", *[f"us CPU/request c={count}" for count in counts], f"× nginx c={top}"]
     head += [f"requests/s c={'/'.join(map(str, counts))}", f"ms p50/p99 c={counts[0]}", f"ms p50/p99 c={top}"]
-    return table(head, rows)
+    return table(head, lines)
 
 
 def _streamed(servers: list[Result], lowest: Result | None) -> str:
     counts = [count for count in sorted(servers[0].streamed) if count > 1]
     top = counts[-1]
-    rows = [
+    lines = [
         [
             _title(result),
-            *[_cell(per_unit(result.streamed[count], True), 1) for count in counts],
-            _ratio(result.streamed.get(top), lowest.streamed.get(top) if lowest else None, True),
+            *[_cell(per_unit(result.streamed[count], streamed=True), 1) for count in counts],
+            _cell(ratio(result.streamed.get(top), lowest.streamed.get(top) if lowest else None, streamed=True), 1),
             " / ".join(_rate(result, count, streamed=True) for count in counts),
             *[_spread(result.streamed[count].tally.first_tokens) for count in counts],
         ]
@@ -112,30 +103,24 @@ def _streamed(servers: list[Result], lowest: Result | None) -> str:
     ]
     head = ["streamed", *[f"us CPU/token c={count}" for count in counts], f"× nginx c={top}"]
     head += [f"tokens/s c={'/'.join(map(str, counts))}", *[f"first token ms p50/p99 c={count}" for count in counts]]
-    return table(head, rows)
+    return table(head, lines)
 
 
 def _alone(servers: list[Result], direct: Result) -> str:
-    def added(result: Result, streamed: bool, which: int) -> str:
-        def of(each: Result) -> float | None:
-            tally = (each.streamed if streamed else each.whole)[1].tally
-            return percentile(tally.first_tokens if streamed else tally.latencies, which)
-
-        mine, zero = of(result), of(direct)
-        return "-" if mine is None or zero is None else f"{mine - zero:.2f}"
-
-    rows = [
-        [
-            _title(result),
-            f"{added(result, False, 50)} / {added(result, False, 99)}",
-            added(result, True, 50),
-            f"{result.idle_mib:.0f}",
-            _cell(result.target.cold_start, 2),
-        ]
-        for result in servers
-    ]
+    lines = []
+    for result in servers:
+        half, most = (added(result, direct, streamed=False, which=which) for which in (50, 99))
+        lines.append(
+            [
+                _title(result),
+                f"{_cell(half, 2)} / {_cell(most, 2)}",
+                _cell(added(result, direct, streamed=True, which=50), 2),
+                _cell(result.idle_mib, 0),
+                _cell(result.target.cold_start, 2),
+            ]
+        )
     head = ["one at a time", "ms added p50/p99", "first token ms added p50", "idle PSS MiB", "s to the first 200"]
-    return table(head, rows)
+    return table(head, lines)
 
 
 def _notes(results: list[Result]) -> list[str]:
@@ -146,10 +131,10 @@ def _notes(results: list[Result]) -> list[str]:
     if busy:
         lines.append(f"Other work on the machine meanwhile: {min(busy):.1f} to {max(busy):.1f} cores.")
     for result in results:
-        for kind, rows in (("not streamed", result.whole), ("streamed", result.streamed)):
+        for kind, measured in (("not streamed", result.whole), ("streamed", result.streamed)):
             lines += [
                 f"{result.target.name}, {kind}, c={count}: {row.tally.failed} failed, last: {row.tally.failure}"
-                for count, row in rows.items()
+                for count, row in measured.items()
                 if row.tally.failed
             ]
     return [f"\n{line}" for line in lines]
@@ -161,13 +146,6 @@ def _title(result: Result) -> str:
 
 def _cell(value: float | None, digits: int) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
-
-
-def _ratio(mine: Measured | None, lowest: Measured | None, streamed: bool) -> str:
-    if mine is None or lowest is None:
-        return "-"
-    above, below = per_unit(mine, streamed), per_unit(lowest, streamed)
-    return "-" if above is None or not below else f"{above / below:.1f}"
 
 
 def _rate(result: Result, count: int, *, streamed: bool) -> str:

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from .bars import AGENT, CHAT, RESPONSES
 from .load import Request
 from .processes import OWN_CPUS, SERVER_CPU, cpu_seconds, running, wait_for
 
@@ -26,13 +27,17 @@ _PROJECT_KEY = "bench-project-key-0123456789abcdef"
 
 @dataclass(frozen=True)
 class Target:
-    """A server. ask: what a client sends it, for a call that streams or not. cold_start: seconds to the first 200."""
+    """A server. ask: what a client sends it, for a call that streams or not. cold_start: seconds to the first 200.
+
+    door: which of our own addresses it is. Only the first of a process has a cold start, and is weighed while idle.
+    """
 
     name: str
     version: str
     pid: int
     ask: Callable[[bool], Request]
     cold_start: float | None = None
+    door: str = ""
 
     def cpu(self) -> float:
         return cpu_seconds(self.pid)
@@ -143,31 +148,35 @@ model = "Mock"
 hourly_limit = 1000000000
 daily_budget_usd = 1000000000
 max_concurrency = 100000
+[[agents]]
+name = "greeter"
+model = "Mock"
 """
+_AGENT = "openclaw/greeter"
 
 
 @contextmanager
-def crocevia(folder: Path, upstream_port: int, kind: str) -> Iterator[Target]:
-    """`crocevia serve` as an operator runs it: key check, hourly limit, budget, concurrency and record are on."""
+def crocevia(folder: Path, upstream_port: int, kind: str) -> Iterator[list[Target]]:
+    """`crocevia serve` as an operator runs it: key check, limits, budget and record are on. One target per door."""
     home = folder / "home"
     path = "/v1" if kind == "openai-chat" else ""
     declared = folder / "bench.toml"
     declared.write_text(_DECLARED.format(kind=kind, upstream=upstream_port, path=path, key=_PROJECT_KEY))
     env = {name: value for name, value in os.environ.items() if not name.startswith(("CROCEVIA_", "OPENCLAW_"))}
     command = [sys.executable, "-m", "crocevia.cli"]
+    told = []
     for step in (["init", "--json"], ["apply", str(declared)]):
         done = subprocess.run(
             [*command, *step, "--home", str(home)], env=env, capture_output=True, text=True, check=False
         )
         if done.returncode:
             raise SystemExit(f"crocevia {step[0]} failed:\n{done.stderr}")
+        told.append(done.stdout)
     port = free_port()
     serve = [*command, "serve", "--home", str(home), "--port", str(port)]
 
-    def ask(stream: bool) -> Request:
-        body = {"stream": stream, "max_tokens": 1024, "messages": _MESSAGES}
-        keys = (("X-Pepper-Key", _PROJECT_KEY), ("X-Pepper-Project", "bench"))
-        return Request(port, "/agent", json.dumps(body).encode(), keys)
+    doors = _doors(port, json.loads(told[0])["operator_token"])
+    ask = doors[AGENT]
 
     began = time.perf_counter()
     with running(serve, cpus=SERVER_CPU, log=folder / "serve.log", env=env) as process:
@@ -178,7 +187,31 @@ def crocevia(folder: Path, upstream_port: int, kind: str) -> Iterator[Target]:
                 raise TimeoutError
         except TimeoutError:
             raise SystemExit(f"crocevia serve does not answer:\n{(folder / 'serve.log').read_text()}") from None
-        yield Target(f"Crocevia ({kind})", _own_version(), process.pid, ask, cold)
+        version = _own_version()
+        yield [
+            Target(f"Crocevia ({kind}) `{door}`", version, process.pid, ask, cold if door == AGENT else None, door)
+            for door, ask in doors.items()
+        ]
+
+
+def _doors(port: int, operator_token: str) -> dict[str, Callable[[bool], Request]]:
+    """What is asked of each door."""
+    keys = (("X-Pepper-Key", _PROJECT_KEY), ("X-Pepper-Project", "bench"))
+    bearer = (("Authorization", f"Bearer {operator_token}"),)
+
+    def agent(stream: bool) -> Request:
+        body = {"stream": stream, "max_tokens": 1024, "messages": _MESSAGES}
+        return Request(port, AGENT, json.dumps(body).encode(), keys)
+
+    def responses(stream: bool) -> Request:
+        body = {"model": _AGENT, "input": "hi", "stream": stream}
+        return Request(port, RESPONSES, json.dumps(body).encode(), bearer)
+
+    return {
+        AGENT: agent,
+        CHAT: lambda stream: Request(port, CHAT, openai_body(stream, _AGENT), bearer),
+        RESPONSES: responses,
+    }
 
 
 def _own_version() -> str:

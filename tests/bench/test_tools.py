@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import msgspec
 import pytest
+from bench.bars import Bar, verdict
 from bench.load import Client, Measured, Request, Tally, load
 from bench.processes import cpu_seconds, pss_mib, running, tree, wait_for
 from bench.report import Result, page
@@ -96,12 +97,13 @@ def test_tokens_are_counted_however_the_stream_is_cut(path: str, size: int) -> N
     assert wire.sent == [b"again"] * 3
 
 
-def test_text_repeated_in_the_closing_event_is_not_counted_again() -> None:
+@pytest.mark.parametrize("name", [b"done", b"response.output_text.done"])
+def test_text_repeated_in_the_closing_event_is_not_counted_again(name: bytes) -> None:
     stream = b'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nevent: delta\ndata: {"text":"zyx "}\n\n'
-    closing = b'event: done\ndata: {"blocchi":[{"text":"zyx "}]}\n\n\r\n0\r\n\r\n'
+    closing = b"event: " + name + b'\ndata: {"text":"zyx "}\n\n\r\n0\r\n\r\n'
     assert hear([stream, closing])[0].tokens == 1
     assert hear([stream + closing])[0].tokens == 1
-    assert hear([stream + closing[:9], closing[9:]])[0].tokens == 1
+    assert hear([stream + closing[:20], closing[20:]])[0].tokens == 1
 
 
 def test_an_answer_that_is_not_200_counts_as_failed() -> None:
@@ -140,13 +142,26 @@ def test_the_page_compares_every_server_with_the_floor() -> None:
         measured = Measured(1, 1.0, cpu, Tally(done=100, tokens=1000, latencies=[0.001] * 9, first_tokens=[0.002] * 9))
         counts = (1,) if alone else (1, 64)
         rows = dict.fromkeys(counts, measured)
-        return Result(Target(name, "1.0", 1, cast(Any, None)), whole=rows, streamed=dict(rows), idle_mib=10)
+        target = Target(name, "1.0", 1, cast(Any, None), door="/agent" if name == "ours" else "")
+        return Result(target, whole=rows, streamed=dict(rows), idle_mib=10)
 
     text = page([result("direct", 0, True), result("floor", 0.01), result("ours", 0.08)], floor="floor", settings="x")
     rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in text.splitlines() if line.startswith("| ours")]
     assert [row[0] for row in rows] == ["ours 1.0"] * 3
     assert rows[0][1:4] == ["800", "800", "8.0"]
     assert rows[1][1:3] == ["80.0", "8.0"]
+    bars = [
+        [cell.strip() for cell in line.split("|")[2:-1]] for line in text.splitlines() if line.startswith("| `/agent`")
+    ]
+    assert bars[0] == ["us CPU/request, 64 at a time", "800", "350", "173", "missed"]
+    assert bars[1] == ["× nginx, 64 at a time", "8.0", "-", "8", "goal"]
+
+
+@pytest.mark.parametrize(("measured", "word"), [(None, "-"), (0.4, "goal"), (0.5, "bar"), (1, "bar"), (1.1, "missed")])
+def test_a_figure_reaches_its_goal_or_its_bar_or_misses_both(measured: float | None, word: str) -> None:
+    bar = Bar("ms", "/agent", 1, 0.4, lambda _: measured)
+    assert verdict(bar, measured) == word
+    assert verdict(bar._replace(first=None), 0.5) == "not yet"
 
 
 @linux

@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.engines.upstream.addresses import Addresses
 from crocevia.engines.upstream.connection import Connection, Cut
 from crocevia.engines.upstream.origins import Origin, connect, request_head, target
 
@@ -41,6 +42,7 @@ class HttpClient:
         self.timeouts = timeouts or Timeouts()
         self._kept: dict[Origin, list[Connection]] = {}
         self._all: set[Connection] = set()
+        self._addresses = Addresses()
         self._tls: ssl.SSLContext | None = None
         self._sweep: asyncio.TimerHandle | None = None
         self._emptied: asyncio.Future[None] | None = None
@@ -106,12 +108,14 @@ class HttpClient:
             self._tls.set_alpn_protocols(["http/1.1"])
         try:
             async with asyncio.timeout_at(min(deadline, loop.time() + self.timeouts.connect)):
-                connection = await connect(origin, self._tls, self._gone)
+                found = await self._addresses.of(origin.host, origin.port)
+                connection = await connect(origin, found, self._tls, self._gone)
         except TimeoutError:
             raise GatewayError(Code.UPSTREAM_TIMEOUT, retryable=True) from None
         except ssl.SSLError:
             raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted")) from None
         except OSError:
+            self._addresses.forget(origin.host, origin.port)
             raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True) from None
         if connection.open:  # it may have ended already, and then it has been taken leave of
             self._all.add(connection)

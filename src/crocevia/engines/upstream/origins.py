@@ -7,9 +7,10 @@ import socket
 import ssl
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from crocevia.engines.upstream.addresses import Address
 from crocevia.engines.upstream.connection import Connection
 
 _SECOND_FAMILY_SECONDS: Final = 0.25  # head start of the first address family (RFC 8305)
@@ -63,22 +64,21 @@ def _spelled(method: str, origin: Origin, path: str, headers: tuple[tuple[str, s
     return (text + "\r\n").encode("latin-1")
 
 
-async def connect(origin: Origin, tls: ssl.SSLContext | None, gone: Callable[[Connection], None]) -> Connection:
-    """A new connection. Raises OSError (ssl.SSLError among them); cancelling leaves nothing open."""
-    import aiohappyeyeballs  # only a new connection needs it
-
+async def connect(
+    origin: Origin, addresses: list[Address], tls: ssl.SSLContext | None, gone: Callable[[Connection], None]
+) -> Connection:
+    """A new connection to the quickest of these. Raises OSError (ssl.SSLError too); cancelling leaves nothing."""
     loop = asyncio.get_running_loop()
-    found = await loop.getaddrinfo(origin.host, origin.port, type=socket.SOCK_STREAM)
-    peer = await aiohappyeyeballs.start_connection(found, happy_eyeballs_delay=_SECOND_FAMILY_SECONDS)
+    secure: dict[str, Any] = {"ssl": tls, "server_hostname": origin.host} if origin.tls else {}
+    if len(addresses) == 1:
+        host, port = addresses[0][4][:2]
+        return (await loop.create_connection(lambda: Connection(gone), host, port, **secure))[1]
+    import aiohappyeyeballs  # only a host of several addresses needs it
+
+    peer = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=_SECOND_FAMILY_SECONDS)
     try:
         peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        _, connection = await loop.create_connection(
-            lambda: Connection(gone),
-            sock=peer,
-            ssl=tls if origin.tls else None,
-            server_hostname=origin.host if origin.tls else None,
-        )
+        return (await loop.create_connection(lambda: Connection(gone), sock=peer, **secure))[1]
     except BaseException:
         peer.close()
         raise
-    return connection
