@@ -43,10 +43,10 @@ class Compiled:
             if name in self._names and name not in keys and name not in required
         }
         processors: Mapping[str, Any] = compiled._bind_processors
-        self._into: list[tuple[str, Callable[[Any], Any]]] = [
-            (name, processors[name]) for name in dict.fromkeys(self._names) if name in processors
+        self._into: list[tuple[int, Callable[[Any], Any]]] = [
+            (index, processors[name]) for index, name in enumerate(self._names) if name in processors
         ]
-        self._pick = _picker(self._names) if not self._fixed and not self._into else None
+        self._pick = _picker(self._names)
         columns = compiled._result_columns
         self._row = _maker([column.keyname for column in columns])
         self._out: list[tuple[int, Callable[[Any], Any]]] = [
@@ -57,12 +57,13 @@ class Compiled:
 
     def values(self, params: Mapping[str, Any]) -> Sequence[Any]:
         """The parameters in the order of the placeholders. A missing one raises KeyError."""
-        if self._pick is not None:
-            return self._pick(params)
-        merged = {**self._fixed, **params}
-        for name, process in self._into:
-            merged[name] = process(merged[name])
-        return tuple(merged[name] for name in self._names)
+        picked = self._pick({**self._fixed, **params} if self._fixed else params)
+        if not self._into:
+            return picked
+        values = list(picked)
+        for index, process in self._into:
+            values[index] = process(values[index])
+        return values
 
     def rows(self, found: Iterable[tuple[Any, ...]]) -> list[Row]:
         """The driver's tuples as named rows."""

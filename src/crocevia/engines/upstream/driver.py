@@ -95,7 +95,7 @@ class UpstreamEngine:
     async def close(self) -> None:
         """The connections belong to the client that was passed in."""
 
-    async def open(self, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+    async def ask(self, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
         """The answer with its first batch.
 
         Without the sampling parameters that the model takes no part in, which are named in the first batch."""
@@ -157,7 +157,7 @@ class _Call:
             if self._answer is not None:
                 batch = await self._answer.batch()
             elif not self._over:
-                self._answer, batch = await self._engine.open(self._request, self._deadline)
+                self._answer, batch = await self._engine.ask(self._request, self._deadline)
         finally:
             # Synchronous: a cancelled task closes its provider without another await.
             if not batch:
