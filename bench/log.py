@@ -25,9 +25,10 @@ from typing import Any
 
 import uvloop
 
+from .figures import percentile
 from .log_store import append, long_chat, many_chats
 from .processes import OWN_CPUS, busy_seconds, cpu_seconds, pss_mib
-from .report import machine, percentile, table
+from .report import machine, table
 from .turn_server import Server, first_events, prepare, readers, replay, say, script, serving
 
 RAM = Path("/dev/shm")  # a RAM disk is what is measured

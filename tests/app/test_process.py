@@ -36,6 +36,7 @@ except GatewayError as error:
     sys.exit(f"refused: {error.message.key}")
 """
 HEAVY = (
+    "aiohttp",
     "alembic",
     "genai_prices",
     "pypdfium2",

@@ -16,16 +16,18 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote
 
-import aiohttp
 import msgspec
-from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from ..core.errors import Code, GatewayError, say
 from .addresses import is_closed_name, is_numeric, is_public, matches
+
+if TYPE_CHECKING:  # a fifth of a second and ten megabytes, which servers that fetch nothing never need
+    import aiohttp
+    from aiohttp.abc import AbstractResolver, ResolveResult
 
 Resolve = Callable[[str, int], Awaitable[list[str]]]
 
@@ -131,11 +133,13 @@ class Fetcher:
 
     @asynccontextmanager
     async def _bounded(self, seconds: float) -> AsyncIterator[None]:
+        from aiohttp import ClientError
+
         # The wait for a slot is inside the time: a flood of slow targets must not make callers wait unbounded.
         try:
             async with asyncio.timeout(seconds), self._slots:
                 yield
-        except aiohttp.ClientError:
+        except ClientError:
             raise _refused("fetch_failed") from None
         except TimeoutError:
             raise _refused("fetch_slow", seconds=round(seconds, 1)) from None
@@ -166,6 +170,8 @@ class Fetcher:
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> AsyncIterator[aiohttp.ClientResponse]:
+        import aiohttp
+
         timeout = aiohttp.ClientTimeout(total=None, sock_connect=policy.connect_timeout)
         answer = await self._client().request(
             method, target, data=body, headers={**_HEADERS, **(headers or {})}, timeout=timeout, allow_redirects=False
@@ -176,9 +182,11 @@ class Fetcher:
             answer.close()
 
     def _client(self) -> aiohttp.ClientSession:
+        import aiohttp
+
         if self._session is None:
             connector = aiohttp.TCPConnector(
-                resolver=_GuardedResolver(self._resolve, self._is_open),
+                resolver=cast("AbstractResolver", _GuardedResolver(self._resolve, self._is_open)),
                 socket_factory=self._open_socket,
                 use_dns_cache=False,
                 force_close=True,
@@ -209,8 +217,8 @@ class Fetcher:
         return [str(place[0]) for *_, place in found]
 
 
-class _GuardedResolver(AbstractResolver):
-    """Names to addresses for the connector; one closed answer refuses the whole name."""
+class _GuardedResolver:
+    """An `AbstractResolver`: names to addresses for the connector; one closed answer refuses the whole name."""
 
     def __init__(self, resolve: Resolve, is_open: Callable[[str], bool]) -> None:
         self._resolve = resolve
@@ -281,7 +289,7 @@ def _port_allowed(port: int, ports: tuple[int, ...]) -> bool:
 def _answer(host: str, port: int, address: str) -> ResolveResult:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     flags = socket.AI_NUMERICHOST | socket.AI_NUMERICSERV
-    return ResolveResult(hostname=host, host=address, port=port, family=family, proto=0, flags=flags)
+    return {"hostname": host, "host": address, "port": port, "family": family, "proto": 0, "flags": flags}
 
 
 def _next(target: URL, answer: aiohttp.ClientResponse) -> str:
