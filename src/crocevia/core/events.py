@@ -29,7 +29,25 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
+    """raw: the thoughts themselves, where a provider tells them apart from what it says about them."""
+
     text: str
+    raw: bool = False
+
+
+class RefusalDelta(msgspec.Struct, frozen=True):
+    """A piece of the sentence with which the model refuses. It is no answer; `Stopped` says REFUSAL."""
+
+    text: str
+
+
+class Cited(msgspec.Struct, frozen=True):
+    """What was said from `start` to `end` (characters of the answer's text) rests on a page."""
+
+    url: str
+    title: str
+    start: int
+    end: int
 
 
 class ToolCallStarted(msgspec.Struct, frozen=True):
@@ -80,6 +98,8 @@ class Stopped(msgspec.Struct, frozen=True):
 ModelEvent: TypeAlias = (
     TextDelta
     | ReasoningDelta
+    | RefusalDelta
+    | Cited
     | ToolCallStarted
     | ToolCallDelta
     | ToolCallDone

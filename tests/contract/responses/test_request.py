@@ -267,15 +267,19 @@ def test_a_form_that_the_engine_has_no_way_for_is_refused_by_name(tmp_path: Path
 
 
 @requirement("R-REQ-11")
-def test_the_oldest_rounds_go_only_when_that_was_asked_for(tmp_path: Path) -> None:
+def test_the_oldest_rounds_go_only_when_that_was_asked_for_and_else_too_much_is_refused(tmp_path: Path) -> None:
     old, new = "x" * 4000, "new"
     items = [{"role": "user", "content": old}, {"role": "assistant", "content": old}, {"role": "user", "content": new}]
 
     async def scene() -> None:
         async with upstream(tmp_path, declared=SMALL) as (home, provider):
-            for truncation, count in (("disabled", 3), ("auto", 1)):
-                await home.respond(items, model="Small", truncation=truncation)
-                assert len([m for m in sent(provider)["messages"] if m["role"] != "system"]) == count
+            for truncation in ({"truncation": "disabled"}, {}):
+                refused = await home.ask("/v1/responses", {"model": "Small", "input": items, **truncation})
+                assert (refused.status, refused.error["code"]) == (400, "context_length_exceeded")
+                assert provider.requests == []
+            await home.respond(items, model="Small", truncation="auto")
+            assert len([m for m in sent(provider)["messages"] if m["role"] != "system"]) == 1
+            await home.respond(items[2:], model="Small")
 
     run(scene())
 

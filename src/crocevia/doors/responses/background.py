@@ -15,7 +15,7 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.gateway import Cut
 
 from . import errors, plan
-from .encode import DONE, Frame, sse
+from .frames import DONE, Frame, sse
 from .plan import Desk
 from .requests import answering
 from .run import Run, Work

@@ -11,8 +11,8 @@ from crocevia.runtime.gateway import Cut
 
 from . import head, plan
 from .background import Background
-from .encode import DONE, TERMINAL, Frame, sse
 from .errors import refuse
+from .frames import DONE, TERMINAL, Frame, sse
 from .plan import Desk
 from .requests import answering, body_of
 from .run import Run, Work

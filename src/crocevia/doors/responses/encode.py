@@ -7,15 +7,17 @@ frame is `event`, `data` and a blank line, with LF only.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from crocevia.core import json
 from crocevia.core.events import (
+    Cited,
     OpaqueBlock,
     ReasoningDelta,
+    RefusalDelta,
     TextDelta,
     ToolCallDelta,
     ToolCallDone,
@@ -24,12 +26,23 @@ from crocevia.core.events import (
 from crocevia.runtime.turns.runs import RunEvent, StepEnded
 
 from . import wire
+from .frames import Frame
 from .items import Sealed, seal
 
-DONE: Final = b"data: [DONE]\n\n"
-TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
-Frame = tuple[str, bytes]
 Ending = Literal["completed", "incomplete"]
+
+
+class _Thinking(NamedTuple):
+    """How a kind of reasoning is told: names of events, the key of its place, what a part is."""
+
+    text: str
+    part: str
+    place: str
+    made: type[wire.SummaryText] | type[wire.ReasoningText]
+
+
+_SUMMARY: Final = _Thinking("reasoning_summary_text", "reasoning_summary_part", "summary_index", wire.SummaryText)
+_RAW: Final = _Thinking("reasoning", "content_part", "content_index", wire.ReasoningText)
 
 
 class _Call(msgspec.Struct):
@@ -54,11 +67,15 @@ class Encoder:
         self._quiet = quiet
         self._opaque: list[OpaqueBlock] = []
         self._text: list[str] = []
+        self._cited: list[wire.Extra] = []
+        self._declined_at: dict[str, Any] = {}
+        self._declined: list[str] = []
         self._text_id = ""
         self._text_index = -1
         self._text_head = b""
         self._thought: list[str] = []
         self._thought_id = ""
+        self._thought_raw = False
         self._thought_index = -1
         self._calls: dict[int, _Call] = {}
         self._out: list[Frame] = []
@@ -73,18 +90,18 @@ class Encoder:
         self.started = True
         self._whole("response.created", resource)
         self._whole("response.in_progress", resource)
-        return self._taken()
+        return self.taken()
 
     def queued(self, resource: wire.Resource) -> list[Frame]:
         """`created` and `queued`, of an answer that waits for its turn; `in_progress` follows with `begin_queued`."""
         self.started = True
         self._whole("response.created", resource)
         self._whole("response.queued", resource)
-        return self._taken()
+        return self.taken()
 
     def progress(self, resource: wire.Resource) -> list[Frame]:
         self._whole("response.in_progress", resource)
-        return self._taken()
+        return self.taken()
 
     def feed(self, batch: Sequence[RunEvent]) -> list[Frame]:
         """The frames of one batch; neighbouring texts become one delta."""
@@ -101,7 +118,7 @@ class Encoder:
                 adding(self, event)
         if texts:
             self._say("".join(texts))
-        return self._taken()
+        return self.taken()
 
     def close(self, ending: Ending) -> list[Frame]:
         """Close whatever is open; with `incomplete` the last item is incomplete as well."""
@@ -110,23 +127,24 @@ class Encoder:
             self._done_call(call, "".join(call.sent), "incomplete")
         self._calls.clear()
         self._close_text(ending)
+        self._close_refusal()
         if not self._finished and ending == "completed":
             self._open_text()
             self._close_text(ending)
         self._seal()
-        return self._taken()
+        return self.taken()
 
     def end(self, resource: wire.Resource) -> list[Frame]:
         """The terminal event."""
         self._whole(f"response.{resource.status}", resource)
-        return self._taken()
+        return self.taken()
 
     def fail(self, failure: dict[str, Any], resource: wire.Resource) -> list[Frame]:
         """What failed, once for those who look for `error`, once for those who look at the answer."""
         error = {"type": failure["type"], "code": failure.get("code"), "message": failure["message"]}
-        self._emit("error", {"error": {**error, "param": failure.get("param")}})
+        self.emit("error", {"error": {**error, "param": failure.get("param")}})
         self._whole("response.failed", resource)
-        return self._taken()
+        return self.taken()
 
     # text
 
@@ -146,19 +164,64 @@ class Encoder:
         head = b'"item_id":"%b","output_index":%d,"content_index":0,"delta":'
         self._text_head = head % (self._text_id.encode(), self._text_index)
         item = wire.MessageItem(id=self._text_id, status="in_progress", content=[])
-        self._emit("response.output_item.added", {"output_index": self._text_index, "item": item})
-        self._emit("response.content_part.added", self._part(wire.Said(text="")))
+        self.emit("response.output_item.added", {"output_index": self._text_index, "item": item})
+        self.emit("response.content_part.added", self._part(wire.Said(text="")))
 
     def _close_text(self, ending: Ending = "completed") -> None:
         if self._text_index < 0:
             return
         text = "".join(self._text)
         place = {"item_id": self._text_id, "output_index": self._text_index, "content_index": 0}
-        self._emit("response.output_text.done", {**place, "text": text, "logprobs": []})
-        said = wire.Said(text=text)
-        self._emit("response.content_part.done", self._part(said))
+        self.emit("response.output_text.done", {**place, "text": text, "logprobs": []})
+        said = wire.Said(text=text, annotations=self._cited)
+        self.emit("response.content_part.done", self._part(said))
         self._finish(self._text_index, wire.MessageItem(id=self._text_id, status=ending, content=[said]))
-        self._text, self._text_index = [], -1
+        self._text, self._cited, self._text_index = [], [], -1
+
+    def _cite(self, event: Cited) -> None:
+        """A citation of what was said so far in this message."""
+        if self._text_index < 0:
+            return
+        note = {
+            "type": "url_citation",
+            "url": event.url,
+            "title": event.title,
+            "start_index": event.start,
+            "end_index": event.end,
+        }
+        place = {"item_id": self._text_id, "output_index": self._text_index, "content_index": 0}
+        number = {"annotation_index": len(self._cited), "annotation": note}
+        self.emit("response.output_text.annotation.added", {**place, **number})
+        self._cited.append(note)
+
+    # refusal
+
+    def _decline(self, event: RefusalDelta) -> None:
+        if not self._declined:
+            self._close_thought()
+            self._close_text()
+            self._text_id, index = self._name("msg")
+            self._declined_at = {"item_id": self._text_id, "output_index": index, "content_index": 0}
+            item = wire.MessageItem(id=self._text_id, status="in_progress", content=[])
+            self.emit("response.output_item.added", {"output_index": index, "item": item})
+            self.emit("response.content_part.added", {**self._declined_at, "part": wire.Declined(refusal="")})
+        self._declined.append(event.text)
+        self.emit("response.refusal.delta", {**self._declined_at, "delta": event.text})
+
+    def _close_refusal(self) -> None:
+        if not self._declined:
+            return
+        at, part = self._declined_at, wire.Declined(refusal="".join(self._declined))
+        self.emit("response.refusal.done", {**at, "refusal": part.refusal})
+        self.emit("response.content_part.done", {**at, "part": part})
+        item = wire.MessageItem(id=str(at["item_id"]), status="completed", content=[part])
+        self._finish(int(at["output_index"]), item)
+        self._declined = []
+
+    @property
+    def declined(self) -> bool:
+        """The model refused, and said why."""
+        return bool(self._declined)
 
     def _part(self, part: wire.Said) -> dict[str, Any]:
         return {"item_id": self._text_id, "output_index": self._text_index, "content_index": 0, "part": part}
@@ -166,30 +229,42 @@ class Encoder:
     # reasoning
 
     def _think(self, event: ReasoningDelta) -> None:
+        if self._thought_index >= 0 and self._thought_raw != event.raw:
+            self._close_thought()
         if self._thought_index < 0:
             self._close_text()
+            self._thought_raw = event.raw
             self._thought_id, self._thought_index = self._name("rs")
             item = wire.ReasoningItem(id=self._thought_id, summary=[], status="in_progress")
-            self._emit("response.output_item.added", {"output_index": self._thought_index, "item": item})
-            self._emit("response.reasoning_summary_part.added", self._thought_part(""))
+            self.emit("response.output_item.added", {"output_index": self._thought_index, "item": item})
+            self.emit(f"response.{self._thinking.part}.added", self._thought_part(""))
         self._thought.append(event.text)
-        self._emit("response.reasoning_summary_text.delta", {**self._thought_place(), "delta": event.text})
+        self.emit(f"response.{self._thinking.text}.delta", {**self._thought_place(), "delta": event.text})
 
     def _close_thought(self) -> None:
         if self._thought_index < 0:
             return
         text = "".join(self._thought)
-        self._emit("response.reasoning_summary_text.done", {**self._thought_place(), "text": text})
-        self._emit("response.reasoning_summary_part.done", self._thought_part(text))
-        summary = [wire.SummaryText(text=text)]
-        self._finish(self._thought_index, wire.ReasoningItem(id=self._thought_id, summary=summary, status="completed"))
+        self.emit(f"response.{self._thinking.text}.done", {**self._thought_place(), "text": text})
+        self.emit(f"response.{self._thinking.part}.done", self._thought_part(text))
+        item = wire.ReasoningItem(
+            id=self._thought_id,
+            summary=[] if self._thought_raw else [wire.SummaryText(text=text)],
+            content=[wire.ReasoningText(text=text)] if self._thought_raw else UNSET,
+            status="completed",
+        )
+        self._finish(self._thought_index, item)
         self._thought, self._thought_index = [], -1
 
+    @property
+    def _thinking(self) -> _Thinking:
+        return _RAW if self._thought_raw else _SUMMARY
+
     def _thought_place(self) -> dict[str, Any]:
-        return {"item_id": self._thought_id, "output_index": self._thought_index, "summary_index": 0}
+        return {"item_id": self._thought_id, "output_index": self._thought_index, self._thinking.place: 0}
 
     def _thought_part(self, text: str) -> dict[str, Any]:
-        return {**self._thought_place(), "part": wire.SummaryText(text=text)}
+        return {**self._thought_place(), "part": self._thinking.made(text=text)}
 
     def _keep(self, event: OpaqueBlock) -> None:
         self._opaque.append(event)
@@ -201,7 +276,7 @@ class Encoder:
         sealed = Sealed(dialect=self._opaque[0].dialect, blocks=[piece.block for piece in self._opaque])
         item_id, index = self._name("rs")
         opened = wire.ReasoningItem(id=item_id, summary=[], status="in_progress")
-        self._emit("response.output_item.added", {"output_index": index, "item": opened})
+        self.emit("response.output_item.added", {"output_index": index, "item": opened})
         item = wire.ReasoningItem(id=item_id, summary=[], encrypted_content=seal(sealed), status="completed")
         self._finish(index, item)
 
@@ -219,13 +294,13 @@ class Encoder:
         call = _Call(*self._name("fc"), event.id, event.name)
         self._calls[event.index] = call
         item = self._call_item(call, "", "in_progress")
-        self._emit("response.output_item.added", {"output_index": call.index, "item": item})
+        self.emit("response.output_item.added", {"output_index": call.index, "item": item})
 
     def _spell_call(self, event: ToolCallDelta) -> None:
         call = self._calls.get(event.index)
         if call is not None and event.fragment:
             call.sent.append(event.fragment)
-            self._emit("response.function_call_arguments.delta", {**_at(call), "delta": event.fragment})
+            self.emit("response.function_call_arguments.delta", {**_at(call), "delta": event.fragment})
 
     def _end_call(self, event: ToolCallDone) -> None:
         if event.index not in self._calls:
@@ -234,9 +309,9 @@ class Encoder:
 
     def _done_call(self, call: _Call, arguments: str, status: str) -> None:
         if not call.sent and arguments:
-            self._emit("response.function_call_arguments.delta", {**_at(call), "delta": arguments})
+            self.emit("response.function_call_arguments.delta", {**_at(call), "delta": arguments})
         done = {**_at(call), "name": call.name, "arguments": arguments}
-        self._emit("response.function_call_arguments.done", done)
+        self.emit("response.function_call_arguments.done", done)
         self._finish(call.index, self._call_item(call, arguments, status))
 
     def _call_item(self, call: _Call, arguments: str, status: str) -> wire.CallItem:
@@ -244,56 +319,30 @@ class Encoder:
 
     # frames
 
-    def tell(self, raw: Raw) -> list[Frame]:
-        """The frames of an item that is finished."""
-        item = msgspec.json.decode(raw, type=wire.Item)
-        kind, index = item.type or "", self._next()
-        self._emit("response.output_item.added", {"output_index": index, "item": _emptied(item)})
-        place = {"item_id": item.id, "output_index": index}
-        for part, content in enumerate(item.content if isinstance(item.content, list) else []):
-            here = {**place, "content_index": part}
-            text = content.text or ""
-            self._emit("response.content_part.added", {**here, "part": wire.Said(text="")})
-            self._emit("response.output_text.delta", {**here, "delta": text, "logprobs": []})
-            self._emit("response.output_text.done", {**here, "text": text, "logprobs": []})
-            self._emit("response.content_part.done", {**here, "part": wire.Said(text=text)})
-        for part, thought in enumerate(item.summary or []):
-            here, text = {**place, "summary_index": part}, str(thought.get("text", ""))
-            self._emit("response.reasoning_summary_part.added", {**here, "part": wire.SummaryText(text="")})
-            self._emit("response.reasoning_summary_text.delta", {**here, "delta": text})
-            self._emit("response.reasoning_summary_text.done", {**here, "text": text})
-            self._emit("response.reasoning_summary_part.done", {**here, "part": wire.SummaryText(text=text)})
-        if kind == "function_call":
-            done = {"arguments": item.arguments or ""}
-            self._emit("response.function_call_arguments.delta", {**place, "delta": done["arguments"]})
-            self._emit("response.function_call_arguments.done", {**place, "name": item.name, **done})
-        self._emit("response.output_item.done", {"output_index": index, "item": raw})
-        return self._taken()
-
     def _name(self, kind: str) -> tuple[str, int]:
         """The next item's id and index. The id tells whose it is, so that a reference to it can be followed."""
-        index = self._next()
+        index = self.next()
         return f"{kind}_{self._own}_{index}", index
 
-    def _next(self) -> int:
+    def next(self) -> int:
         self._count += 1
         return self._count - 1
 
     def _finish(self, index: int, item: wire.MessageItem | wire.CallItem | wire.ReasoningItem) -> None:
         self._finished[index] = Raw(json.encode(item))
-        self._emit("response.output_item.done", {"output_index": index, "item": self._finished[index]})
+        self.emit("response.output_item.done", {"output_index": index, "item": self._finished[index]})
 
     def _whole(self, kind: str, resource: wire.Resource) -> None:
-        self._emit(kind, {"response": resource})
+        self.emit(kind, {"response": resource})
 
-    def _emit(self, kind: str, fields: dict[str, Any]) -> None:
+    def emit(self, kind: str, fields: dict[str, Any]) -> None:
         if self._quiet:
             return
         data = json.encode({"type": kind, "sequence_number": self.sequence, **fields})
         self.sequence += 1
         self._out.append((kind, data))
 
-    def _taken(self) -> list[Frame]:
+    def taken(self) -> list[Frame]:
         out, self._out = self._out, []
         return out
 
@@ -301,6 +350,8 @@ class Encoder:
 _DELTA: Final = b'{"type":"response.output_text.delta","sequence_number":'
 _ADD: Final[dict[type, Any]] = {
     ReasoningDelta: Encoder._think,
+    RefusalDelta: Encoder._decline,
+    Cited: Encoder._cite,
     ToolCallStarted: Encoder._start_call,
     ToolCallDelta: Encoder._spell_call,
     ToolCallDone: Encoder._end_call,
@@ -309,58 +360,5 @@ _ADD: Final[dict[type, Any]] = {
 }
 
 
-def _emptied(item: wire.Item) -> wire.MessageItem | wire.CallItem | wire.ReasoningItem:
-    """The item before anything was in it."""
-    name = item.id or ""
-    if item.type == "function_call":
-        call_id, called = item.call_id or "", item.name or ""
-        return wire.CallItem(id=name, call_id=call_id, name=called, arguments="", status="in_progress")
-    if item.type == "reasoning":
-        return wire.ReasoningItem(id=name, summary=[], status="in_progress")
-    return wire.MessageItem(id=name, status="in_progress", content=[])
-
-
 def _at(call: _Call) -> dict[str, Any]:
     return {"item_id": call.id, "output_index": call.index}
-
-
-def replayed(resource: wire.Resource) -> list[Frame]:
-    """The stream of an answer that is over, told again from its items: each delta is whole."""
-    telling = Encoder()
-    opening = msgspec.structs.replace(
-        resource, status="in_progress", output=[], usage=None, completed_at=None, error=None, incomplete_details=None
-    )
-    frames = telling.begin(opening)
-    if resource.background:
-        telling = Encoder()
-        frames = telling.queued(msgspec.structs.replace(opening, status="queued")) + telling.progress(opening)
-    for raw in resource.output:
-        frames += telling.tell(raw)
-    if resource.status == "failed" and resource.error is not None:
-        fault = resource.error
-        return frames + telling.fail({"type": "api_error", "code": fault.code, "message": fault.message}, resource)
-    return frames + telling.end(resource)
-
-
-def heard(stream: bytes) -> list[Frame]:
-    """The frames that `sse` made a stream of."""
-    found = []
-    for frame in stream.split(b"\n\n")[:-1]:
-        kind, _, data = frame.partition(b"\n")
-        found.append((kind.removeprefix(b"event: ").decode(), data.removeprefix(b"data: ")))
-    return found
-
-
-def sse(frames: list[Frame]) -> bytes:
-    """Frames as an event stream. A provider's own spelling may hold line breaks between its tokens: here they would
-    end the line.
-    """
-    out = []
-    for kind, data in frames:
-        if b"\n" in data or b"\r" in data:
-            data = data.replace(b"\n", b" ").replace(b"\r", b" ")
-        out.append(b"event: %b\ndata: %b\n\n" % (kind.encode(), data))
-    return b"".join(out)
-
-
-__all__ = ["DONE", "TERMINAL", "Encoder", "Frame", "sse"]

@@ -45,6 +45,7 @@ _CODES: Final = {
     "agent_unknown": "model_not_found",
     "field_needed": "missing_required_parameter",
     "connection_over": "websocket_connection_limit_reached",
+    "context_exceeded": "context_length_exceeded",
     "choice_unmet": "tool_choice_unmet",
 }
 _PLAIN: Final = {

@@ -31,6 +31,7 @@ WRITE: Final = "operator.write"
 ENCODE: Final = "responses"
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
+_MOST_CHARACTERS_PER_TOKEN: Final = 6  # beyond this no text fits: what may fit is for the provider to say
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
 
 
@@ -296,9 +297,16 @@ def _added(instructions: str | None, head: Head, talk: Conversation) -> str | No
 
 
 def _fitting(desk: Desk, target: Target, request: wire.Request, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """With `truncation: auto`, without the oldest rounds that the model's window has no room for."""
+    """With `truncation: auto`, without the oldest rounds that the model's window has no room for.
+
+    Raises GatewayError(INVALID_REQUEST) for what cannot fit and may not be cut.
+    """
     spec = desk.targets.spec(target.model)
-    if request.truncation != "auto" or spec is None or spec.context_window is None:
+    if spec is None or spec.context_window is None:
+        return messages
+    if request.truncation != "auto":
+        if sum(map(sizes.characters, messages)) > spec.context_window * _MOST_CHARACTERS_PER_TOKEN:
+            raise wrong("input", "context_exceeded", window=spec.context_window)
         return messages
     room = int(spec.context_window * _ROOM) * sizes.CAUTIOUS
     starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]

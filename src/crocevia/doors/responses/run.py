@@ -15,7 +15,8 @@ from crocevia.runtime.gateway import Call, Cut
 from crocevia.runtime.turns.runs import AgentRun
 
 from . import errors, options, resource
-from .encode import Encoder, Frame, sse
+from .encode import Encoder
+from .frames import Frame, sse
 from .orders import turn_of
 from .plan import Desk, Plan
 
@@ -87,12 +88,13 @@ class Run:
             if frames:
                 await write(frames)
         answer = call.fold.answer()
-        cut_short = answer.stop in _CUT_SHORT
-        if not cut_short:
+        stop = StopReason.END if encoder.declined else answer.stop  # a refusal in words is an answer
+        cut_short = stop in _CUT_SHORT
+        if not cut_short and not encoder.declined:
             called = tuple(asked.name for asked in answer.tool_calls)
             options.check_met(self.plan.tools.choice, self.plan.tools.offered, called)
         frames = encoder.close("incomplete" if cut_short else "completed")
-        self.resource = resource.ended(self.resource, encoder.items, answer.stop, answer.usage, int(time.time()))
+        self.resource = resource.ended(self.resource, encoder.items, stop, answer.usage, int(time.time()))
         frames += encoder.end(self.resource)
         if self.told is not None:
             self.events = sse([*self.told, *frames])

@@ -17,7 +17,7 @@ from crocevia.runtime.control.responses import StoredResponse
 from crocevia.runtime.gateway import Cut
 
 from . import errors, head, plan
-from .encode import Frame
+from .frames import Frame
 from .head import Head
 from .plan import Desk
 from .run import Run, Work

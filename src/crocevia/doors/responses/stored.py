@@ -14,9 +14,10 @@ from crocevia.runtime.control.responses import StoredResponse
 
 from . import head, items, wire
 from .background import UNFINISHED, Background
-from .encode import DONE, heard, replayed, sse
+from .frames import DONE, heard, sse
 from .parts import wrong
 from .plan import WRITE, Desk
+from .replay import replayed
 from .requests import answering, check_method, number, query
 
 _READ = "operator.read"

@@ -45,6 +45,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     type: str
     text: str | None = None
     refusal: str | None = None
+    annotations: list[Extra] | None = None
     source: Source | None = None
     image_url: str | ImageAddress | None = None
     detail: str | None = None
@@ -224,12 +225,17 @@ class Said(msgspec.Struct, frozen=True, kw_only=True):
     logprobs: list[Extra] = []
 
 
+class Declined(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "refusal"
+    refusal: str
+
+
 class MessageItem(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "message"
     id: str
     status: str
     role: str = "assistant"
-    content: list[Said]
+    content: list[Said | Declined]
 
 
 class CallItem(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,10 +252,16 @@ class SummaryText(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class ReasoningText(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "reasoning_text"
+    text: str
+
+
 class ReasoningItem(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "reasoning"
     id: str
     summary: list[SummaryText]
+    content: list[ReasoningText] | UnsetType = UNSET
     encrypted_content: str | UnsetType = UNSET
     status: str
 

@@ -20,7 +20,7 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.anthropic.stream import DIALECT, AnthropicDecoder
 from crocevia.engines.registry import EngineContext
-from crocevia.engines.upstream import sampling, shapes
+from crocevia.engines.upstream import sampling, shapes, thinking
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 _BASE_URL = "https://api.anthropic.com"
@@ -30,6 +30,7 @@ _MARK = {"type": "ephemeral"}
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _BLANK_TEXT = re.compile(rb'"text"\s*:\s*"(?:\s|\\[nrtu0-9a-fA-F])*"')
 _MIN_THINKING, _MAX_THINKING = 1024, 32_000
+_SHARE = {"low": 0.25, "medium": 0.5, "high": 0.75}  # of the limit, for thoughts
 
 
 class _Thinking(msgspec.Struct, frozen=True):
@@ -81,8 +82,9 @@ class AnthropicDialect:
         if request.tools:
             body["tools"] = _tools(request.tools)
             body.update(_choice(request))
-        if request.format is not None:
-            body["output_config"] = {"format": _format(request.format)}
+        config = _output(request)
+        if config:
+            body["output_config"] = config
         if request.system and request.system.strip():
             body["system"] = [{"type": "text", "text": request.system, "cache_control": _MARK}]
         body["messages"] = _messages(request.messages)
@@ -110,16 +112,25 @@ def _limits(request: ModelRequest) -> dict[str, Any]:
         return {"max_tokens": limit}
     if kind != "enabled":
         return {"max_tokens": limit, "thinking": {"type": kind}}
-    budget = min(max(_MIN_THINKING, limit // 2), _MAX_THINKING)
+    budget = min(max(_MIN_THINKING, int(limit * _SHARE[thinking.of_three(request)])), _MAX_THINKING)
     return {
         "max_tokens": limit if budget < limit else limit + budget,
         "thinking": {"type": kind, "budget_tokens": budget},
     }
 
 
+def _output(request: ModelRequest) -> dict[str, Any]:
+    config: dict[str, Any] = {} if request.format is None else {"format": _format(request.format)}
+    # A model that decides by itself how much to think is told how hard to try.
+    if request.thinking.effort is not None and _thinking(request.model, _reasoning(request)) == "adaptive":
+        config["effort"] = thinking.of_three(request)
+    return config
+
+
 def _reasoning(request: ModelRequest) -> Reasoning:
     """A model that thinks cannot be made to call a tool: who insists on a call gets one without thoughts."""
-    return "off" if request.tools and request.tool_choice.mode == "required" else request.reasoning
+    insists = bool(request.tools) and request.tool_choice.mode == "required"
+    return "off" if insists else thinking.reasoning(request)
 
 
 def _choice(request: ModelRequest) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.openai.chat_stream import ChatDecoder
 from crocevia.engines.registry import EngineContext
-from crocevia.engines.upstream import sampling, shapes
+from crocevia.engines.upstream import sampling, shapes, thinking
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 BASE_URL = "https://api.openai.com/v1"
@@ -57,8 +57,9 @@ class ChatDialect:
         body: dict[str, Any] = {"model": request.model, limit: request.max_tokens, "stream": request.stream}
         if request.stream:
             body["stream_options"] = {"include_usage": True}
-        if request.reasoning == "on":
-            body["reasoning_effort"] = "medium"
+        asked = thinking.reasoning(request)
+        if asked == "on" or (asked == "always" and request.thinking.effort is not None):
+            body["reasoning_effort"] = thinking.effort(request) if self._official else thinking.of_three(request)
         if self._official and request.session:
             body["prompt_cache_key"] = request.session
         if request.tools:

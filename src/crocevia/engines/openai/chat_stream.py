@@ -13,6 +13,7 @@ import msgspec
 from crocevia.core.events import (
     ModelEvent,
     ReasoningDelta,
+    RefusalDelta,
     Stopped,
     StopReason,
     TextDelta,
@@ -22,6 +23,7 @@ from crocevia.core.events import (
     UsageReported,
 )
 from crocevia.core.messages import ToolCall
+from crocevia.engines.openai import citations
 from crocevia.engines.openai import usage as openai_chat_usage
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream import shapes
@@ -53,6 +55,7 @@ class _Delta(msgspec.Struct):
     reasoning_content: str | None = None
     reasoning: Any = None
     refusal: str | None = None
+    annotations: Any = None
     tool_calls: list[_Call] | None = None
 
 
@@ -152,8 +155,10 @@ class ChatDecoder:
             else:
                 out += _parts(content)
         if delta.refusal:
-            # Its sentence is no answer: the caller is told that there was a refusal.
             self._refused = True
+            out.append(RefusalDelta(delta.refusal))
+        if delta.annotations:
+            out += citations.read(delta.annotations)
         for call in delta.tool_calls or ():
             self._continue_call(call, out)
 

@@ -18,7 +18,7 @@ from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, Te
 from crocevia.engines.openai.chat import BASE_URL, bearer, is_official
 from crocevia.engines.openai.responses_stream import DIALECT, ResponsesDecoder
 from crocevia.engines.registry import EngineContext
-from crocevia.engines.upstream import sampling, shapes
+from crocevia.engines.upstream import sampling, shapes, thinking
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 _IDS = re.compile(r"[\x21-\x7e]{1,64}")
@@ -56,8 +56,9 @@ class ResponsesDialect:
         if not _UNREASONING.match(request.model):
             # Models of today reason unasked; what comes without its encrypted content could not be sent back.
             body["include"] = ["reasoning.encrypted_content"]
-            if request.reasoning != "off":
-                body["reasoning"] = {"effort": "medium", "summary": "auto"}
+            if thinking.reasoning(request) != "off":
+                summary = request.thinking.summary or "auto"
+                body["reasoning"] = {"effort": thinking.effort(request), "summary": summary}
         if self._official and request.session:
             body["prompt_cache_key"] = request.session
         if request.tools:

@@ -14,6 +14,7 @@ from crocevia.core.events import (
     ModelEvent,
     OpaqueBlock,
     ReasoningDelta,
+    RefusalDelta,
     Stopped,
     StopReason,
     TextDelta,
@@ -23,6 +24,7 @@ from crocevia.core.events import (
     UsageReported,
 )
 from crocevia.core.messages import ToolCall
+from crocevia.engines.openai import citations
 from crocevia.engines.openai import usage as openai_chat_usage
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream import shapes
@@ -51,11 +53,14 @@ class _Event(msgspec.Struct):
     response: _Response | None = None
     error: Any = None
     code: Any = None
+    annotation: Any = None
 
 
 class _Content(msgspec.Struct):
     type: str = ""
     text: str | None = None
+    refusal: str | None = None
+    annotations: Any = None
 
 
 class _Item(msgspec.Struct):
@@ -86,6 +91,8 @@ class ResponsesDecoder:
         self._said = False
         self._thought = False
         self._refused = False
+        self._declined = False
+        self._cited = False
         self._bad: str | None = None
 
     def feed(self, event: SseEvent, out: list[ModelEvent]) -> None:
@@ -117,11 +124,18 @@ class ResponsesDecoder:
     def _reasoning(self, event: _Event, out: list[ModelEvent]) -> None:
         if isinstance(event.delta, str) and event.delta:
             self._thought = True
-            out.append(ReasoningDelta(event.delta))
+            out.append(ReasoningDelta(event.delta, raw=event.type in _RAW))
 
     def _refusal(self, event: _Event, out: list[ModelEvent]) -> None:
         # Its sentence is no answer: the caller is told that there was a refusal.
         self._refused = True
+        if isinstance(event.delta, str) and event.delta:
+            self._declined = True
+            out.append(RefusalDelta(event.delta))
+
+    def _cite(self, event: _Event, out: list[ModelEvent]) -> None:
+        self._cited = True
+        out += citations.read([event.annotation])
 
     def _begin_item(self, event: _Event, out: list[ModelEvent]) -> None:
         self.started = True
@@ -153,9 +167,13 @@ class ResponsesDecoder:
         texts = [content.text for content in item.content or () if content.text]
         if item.type == "message" and not self._said:
             out += [TextDelta(text) for text in texts]
-        elif item.type == "reasoning" and not self._thought:
+        if item.type == "message" and not self._declined:
+            out += [RefusalDelta(content.refusal) for content in item.content or () if content.refusal]
+        if item.type == "message" and not self._cited:
+            out += [cited for content in item.content or () for cited in citations.read(content.annotations)]
+        if item.type == "reasoning" and not self._thought:
             out += [ReasoningDelta(part.text) for part in item.summary or () if part.text]
-            out += [ReasoningDelta(text) for text in texts]
+            out += [ReasoningDelta(text, raw=True) for text in texts]
 
     def _call(self, index: int, item: _Item, out: list[ModelEvent]) -> bool:
         """Emit a complete call. False when the output limit may have cut it, which the end of the answer decides."""
@@ -221,6 +239,8 @@ class ResponsesDecoder:
         "response.output_text.delta": _text,
         "response.reasoning_summary_text.delta": _reasoning,
         "response.reasoning_text.delta": _reasoning,
+        "response.reasoning.delta": _reasoning,
+        "response.output_text.annotation.added": _cite,
         "response.refusal.delta": _refusal,
         "response.refusal.done": _refusal,
         "response.function_call_arguments.delta": _arguments,
@@ -233,6 +253,7 @@ class ResponsesDecoder:
     }
 
 
+_RAW = frozenset({"response.reasoning_text.delta", "response.reasoning.delta"})
 _FINAL = {
     "response.completed": "completed",
     "response.incomplete": "incomplete",
