@@ -120,7 +120,6 @@ def subscribers(page: Page) -> None:
     count, seconds = page.subscribers, 2 * page.seconds
     with _fresh(page, words=int(seconds * 100 / 3), every_ms=30) as server, serving(server):
         chat = server.chat()
-        server.send(chat, "hello")
         before = pss_mib(server.pid)
         with readers(server, chat, count) as crowd:
             page.note(f"idle stream, {count:,} of them", "KiB", 1024 * (pss_mib(server.pid) - before) / count, 30)

@@ -33,7 +33,7 @@ def script(words: int, every_ms: int) -> dict[str, Any]:
     ]
     scripts = {
         "lead": [
-            {"when": {"contains": "speak", "after_tool": False}, "say": [{"text": "go"}, *ask]},
+            {"when": {"contains": "speak", "nth": 1}, "say": [{"text": "go"}, *ask]},
             {"say": [{"text": "well"}]},
         ],
         "speaker": [{"say": [{"text": "word " * words, "every_ms": every_ms}]}],
