@@ -69,8 +69,9 @@ format: dev ## Let ruff format and mend what it can
 	$(BIN)/ruff check --fix src tests bench examples sdk
 	$(BIN)/ruff format src tests bench examples sdk
 
-bench: dev ## CPU per request and per token, beside nginx
+bench: dev ## CPU per request and per token beside nginx; the event log beside its bars
 	$(BIN)/python -m bench
+	$(BIN)/python -m bench.log
 
 clean: ## Remove .venv and caches (never a home)
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

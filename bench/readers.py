@@ -52,7 +52,7 @@ class Reader(asyncio.Protocol):
         cast("asyncio.Transport", transport).write(self._request)  # uvloop's own class is not a subclass
 
     def data_received(self, data: bytes) -> None:
-        found = data.count(b"\n\n") + (self._ends_in_break and data.startswith(b"\n"))
+        found = data.count(b"\n\n") + (self._ends_in_break and data.startswith(b"\n")) - data.count(_PING)
         self._ends_in_break = data.endswith(b"\n") and not data.endswith(b"\n\n")
         if not self._greeted.done():
             self._greet(data)
@@ -62,7 +62,7 @@ class Reader(asyncio.Protocol):
         self.seen += found
         self.last = data
         at = data.find(_TIME)
-        if at >= 0 and len(data) >= at + 30:
+        if found > 0 and at >= 0 and len(data) >= at + 30:
             counted.delays.append(time.time() - moment(data[at + 6 : at + 30]))
 
     def _greet(self, data: bytes) -> None:

@@ -139,21 +139,20 @@ def readers(server: Server, chat: str, count: int) -> Iterator[subprocess.Popen[
     """`bench.readers`, every one of them attached and greeted."""
     path = f"/api/v1/atp/v3/chats/{chat}/events?after=0"
     command = [sys.executable, "-m", "bench.readers", f"--port={server.port}", f"--path={path}", f"--count={count}"]
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [*command, f"--key={server.secrets['api_key']}"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         preexec_fn=lambda: os.sched_setaffinity(0, OWN_CPUS),
-    )
-    try:
-        assert process.stdout is not None
-        if process.stdout.readline().strip() != "ready":
-            raise SystemExit("the readers did not come up")
-        yield process
-    finally:
-        process.kill()
-        process.wait(10)
+    ) as process:
+        try:
+            assert process.stdout is not None
+            if process.stdout.readline().strip() != "ready":
+                raise SystemExit("the readers did not come up")
+            yield process
+        finally:
+            process.kill()
 
 
 def say(process: subprocess.Popen[str], word: str) -> str:

@@ -12,7 +12,7 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage.home import Home
 
 from .logs import configure
-from .protocol import listen
+from .protocol import allow_files, listen
 from .server import Server
 from .service import App, open_service
 
@@ -38,6 +38,7 @@ def run(settings: Settings, home: Home) -> int:
 
 async def _serve(settings: Settings, home: Home) -> int:
     log = configure(settings.log)
+    allow_files()
     grace = settings.calls.drain_seconds
     try:
         listener = listen(settings.server.host, settings.server.port)

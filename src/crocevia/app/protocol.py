@@ -9,6 +9,7 @@ import asyncio
 import re
 import socket
 from collections import deque
+from contextlib import suppress
 from typing import Any, ClassVar, Final, cast
 from urllib.parse import unquote
 
@@ -19,6 +20,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from .exchange import Exchange
 
 STALL_SECONDS = 120.0
+MOST_FILES: Final = 65_536
 HEAD_SECONDS = 30.0
 SILENCE_SECONDS = 60.0
 LARGEST_HEAD: Final = 64 * 1024
@@ -216,6 +218,19 @@ def _parts(url: bytes) -> tuple[bytes, bytes]:
         return path, query
     parsed = httptools.parse_url(url)  # `GET http://host/path`, as proxies are asked
     return parsed.path or b"/", parsed.query or b""
+
+
+def allow_files() -> None:
+    """As many open files as this user may have: the usual 1,024 are fewer than the streams that fit on one core."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = MOST_FILES if hard == resource.RLIM_INFINITY else min(MOST_FILES, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,7 +1,7 @@
 """The event log: append a chat's entries durably, let anyone follow them from a cursor.
 
 values.py    what it gives and takes, and the `Log` protocol that every backend keeps
-sqlite.py    SqliteLog; commands.py, pending.py, trim.py: its rows
+sqlite.py    SqliteLog; appends.py: what waits at the same time is written together; commands.py, pending.py, trim.py
 hub.py, ring.py, reader.py    the newest entries in memory; `follow` is a reader
 coalesce.py  merging deltas before they get a seq
 """
