@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from crocevia.panel.samples import chat_server
 from tests.browser.conftest import Watch
 from tests.browser.test_kit import finished, say
 from tests.live import LiveServer, live_server
@@ -117,6 +118,22 @@ def post(url: str, body: dict[str, Any], kind: str = "application/json") -> tupl
     except urllib.error.HTTPError as refused:
         with refused:
             return refused.code, refused.read().decode()
+
+
+def test_the_page_that_the_panel_offers_runs_as_it_is_pasted(
+    server: LiveServer, page_watch: Watch, axe: Callable[[Any], list[str]], tmp_path: Path
+) -> None:
+    program = tmp_path / "chat.py"
+    program.write_text(chat_server(server.url, str(server.secrets["project"])).code, encoding="utf-8")
+    with example(server, str(program)) as url:
+        page = watched(page_watch, url, str(server.secrets["project_key"]))
+        for count, said in enumerate(("one", "two"), 1):
+            say(page, said)
+            finished(page, count)
+        assert page.locator(".pc-risposta .pc-testo").all_inner_texts() == ["You said: one", "You said: two"]
+        assert axe(page) == []
+        page_watch.check()
+        assert page.leaks == [] and str(server.secrets["project_key"]) not in page.content()
 
 
 def test_a_wrong_key_is_a_sentence_not_a_broken_page(server: LiveServer, page_watch: Watch) -> None:

@@ -9,6 +9,8 @@ import msgspec
 
 from crocevia.runtime.control.declarations import Declaration, spell
 
+from .chat_server import PROGRAM
+
 PROJECT_KEY: Final = "CROCEVIA_PROJECT_KEY"
 API_KEY: Final = "CROCEVIA_API_KEY"
 OPERATOR_TOKEN: Final = "CROCEVIA_OPERATOR_TOKEN"  # noqa: S105  # the name of a variable
@@ -49,6 +51,16 @@ def request(origin: str, path: str, body: str | None, secrets: dict[str, str], h
     ]
 
 
+def chat_server(origin: str, project: str) -> Sample:
+    """A page with the chat and the server behind it, in one file."""
+    return Sample("Chat page (Python)", PROGRAM.replace("@origin@", origin).replace("@project@", project))
+
+
+def project(origin: str, name: str) -> list[Sample]:
+    """What there is to do with a project's key."""
+    return [*agent_call(origin, name), chat_server(origin, name)]
+
+
 def kit_page(origin: str, project: str) -> list[Sample]:
     """A page with the chat; the page's own server does the asking."""
     return [
@@ -67,6 +79,7 @@ def kit_page(origin: str, project: str) -> list[Sample]:
   funzioni: {{ allegati: true }},
 }});""",
         ),
+        chat_server(origin, project),
     ]
 
 

@@ -182,7 +182,7 @@ def _secret(ask: Ask, name: str, key: str) -> Shown:
             secret=key,
             back=RESOURCE.address(name),
             variable=samples.PROJECT_KEY,
-            samples=samples.agent_call(ask.origin, name),
+            samples=samples.project(ask.origin, name),
         ),
         title=words.say(ask.language, "secret.project"),
         nav="projects",
@@ -216,7 +216,7 @@ RESOURCE: Final = Resource(
     options=_options,
     more=_more,
     created=_created,
-    code=lambda ask, name: samples.agent_call(ask.origin, name),
+    code=lambda ask, name: samples.project(ask.origin, name),
     start={"mode": "agent", "timezone": "Europe/Rome", "keep_texts_days": 0},
 )
 PAGES: Final = (

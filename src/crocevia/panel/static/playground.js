@@ -24,7 +24,7 @@ async function show(response) {
 const plainFetch = window.fetch;
 window.fetch = async (target, options) => {
   const response = await plainFetch(target, options);
-  if (target === address && response.body) show(response.clone()).catch(() => {});
+  if (target === address && response.body && response.status !== 204) show(response.clone()).catch(() => {});
   return response;
 };
 
