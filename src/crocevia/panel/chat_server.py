@@ -23,7 +23,7 @@ body { display: flex; flex-direction: column }
 h1 { margin: 12px 16px; font: 600 15px system-ui }
 main { flex: 1; min-height: 0 }
 </style>
-<h1>My chat</h1>
+<header><h1>My chat</h1></header>
 <main></main>
 <script src="@origin@/kit.php?f=js"></script>
 <script>PepperChat.attacca(document.querySelector("main"), { indirizzo: "/chat", progetto: "@project@" });</script>
