@@ -8,6 +8,8 @@ import pytest
 
 from crocevia.config import Settings, Turns
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
+from crocevia.runtime.control.apply import apply
+from crocevia.runtime.control.declarations import parse
 from crocevia.storage import declared, meta
 from crocevia.storage.database import immediate
 
@@ -32,24 +34,25 @@ def test_a_turn_ends_at_its_limit_and_says_which() -> None:
         assert place.service.gateway.active == 0
 
     script = {"main": [{"say": [CALL, {"tool": "list", "arguments": {}}]}]}
-    options: dict[str, Any] = {"agents": {"main": {"tools_enabled": tool("list")}}, "prices": PRICES}
+    options: dict[str, Any] = {"agents": {"main": {"tools_enabled": tool("list")}}, "prices": PRICES, "timeout": 50}
     play(script, work, settings=Settings(turns=Turns(cost_usd=0.025)), **options)
+
+
+DELEGATE = {"tool": "delegate_task", "arguments": {"agent": "writer", "task": "go", "mode": "background"}}
+CROWD: dict[str, Any] = {
+    "main": [
+        {"when": {"contains": "begin"}, "say": [{"text": "Off."}, *[DELEGATE] * CHILDREN, CALL]},
+        {"when": {"after_tool": True}, "say": [{"text": "They work."}]},
+        {"say": [{"text": "Good."}]},
+    ],
+    "writer": [{"say": [{"delay_ms": 100}, {"text": "Done."}, CALL]}],
+}
 
 
 @pytest.mark.parametrize(("limit", "ending"), [(0.05, "turn.failed"), (5.0, "turn.completed")])
 def test_members_at_the_same_time_do_not_spend_the_same_money(limit: float, ending: str) -> None:
-    delegate = {"tool": "delegate_task", "arguments": {"agent": "writer", "task": "go", "mode": "background"}}
-    scripts: dict[str, Any] = {
-        "main": [
-            {"when": {"contains": "begin"}, "say": [{"text": "Off."}, *[delegate] * CHILDREN, CALL]},
-            {"say": [{"text": "Good."}]},
-        ],
-        "writer": [{"say": [{"delay_ms": 100}, {"text": "Done."}, CALL]}],
-    }
-    scripts["main"].insert(1, {"when": {"after_tool": True}, "say": [{"text": "They work."}]})
-
     async def work(place: Theatre) -> None:
-        watcher = await place.play("begin", timeout=18)
+        watcher = await place.play("begin", timeout=50)
         end = watcher.events[-1]
         assert end["type"] == ending
         if ending == "turn.failed":
@@ -57,7 +60,23 @@ def test_members_at_the_same_time_do_not_spend_the_same_money(limit: float, endi
         else:
             assert cost(end) >= 0.01 * (CHILDREN + 1)
 
-    play(scripts, work, settings=Settings(turns=Turns(cost_usd=limit)), prices=PRICES)
+    play(CROWD, work, settings=Settings(turns=Turns(cost_usd=limit)), prices=PRICES, timeout=55)
+
+
+def test_a_team_spends_no_more_than_its_owner_has_and_says_so() -> None:
+    async def work(place: Theatre) -> None:
+        apply(place.home, parse(b'[[users]]\nname = "operator"\ndaily_budget_usd = 0.05\n'))
+        await place.reopen()
+        watcher = await place.play("begin", timeout=50)
+        end = watcher.events[-1]
+        # Its lead may go on with what is left, or not.
+        assert end["type"] == "turn.completed" or end["data"]["code"] == "budget_exhausted"
+        assert (end["data"]["cost"] or 0) <= 0.061  # unknown when a call was cut
+        refused = [event["data"]["code"] for event in watcher.all("agent.failed")]
+        assert refused and set(refused) == {"budget_exhausted"}
+        assert place.service.gateway.spend.ledger.reserved() == 0
+
+    play(CROWD, work, prices=PRICES, timeout=55)
 
 
 def test_under_a_limit_no_model_is_called_whose_price_nobody_knows() -> None:
