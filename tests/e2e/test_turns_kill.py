@@ -17,7 +17,7 @@ from tests.doors.atp.schema import check_event
 from .breeder import Breeder
 from .turns_rig import TERMINALS, Follower, Rig, seeded, session
 
-SLOWLY = {"every_ms": 15}
+SLOWLY = {"every_ms": 20}
 
 
 def delegate(agent: str, mode: str) -> dict[str, Any]:
@@ -45,8 +45,8 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
     ],
     "finder": [
         *(
-            {"when": {"nth": step}, "say": [{"text": f"Looking, {step}.", **SLOWLY}, {"tool": "list", "arguments": {}}]}
-            for step in range(1, 6)
+            {"when": {"nth": step}, "say": [{"text": f"Step {step} of it.", **SLOWLY}, {"tool": "list"}]}
+            for step in range(1, 25)  # more than one life of the server is long enough for
         ),
         {"say": [{"text": "Found it in the end.", **SLOWLY}]},
     ],
