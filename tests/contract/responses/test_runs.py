@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from pathlib import Path
 from typing import Any
 
@@ -247,6 +248,38 @@ def test_a_function_called_like_one_of_the_agents_own_is_refused(tmp_path: Path)
             made = await home.ask("/v1/responses", {**WRITER, "tools": [LOOK, {**LOOK, "name": "write"}]})
             assert made.status == 400 and made.error["param"] == "tools[1].name"
             assert provider.requests == [] and await listed(home) == []
+
+    run(scene())
+
+
+@requirement("R-RUN-11")
+@pytest.mark.parametrize("stream", [False, True])
+def test_chat_completions_run_the_agents_tools_and_hand_over_the_callers(stream: bool, tmp_path: Path) -> None:
+    both = (("c1", "write", WRITE), ("c2", "look", '{"q":"x"}'))
+    plays = [streams(("c0", "list", "{}"), text="One."), streams(*both, text="Two.")]
+    if not stream:
+        plays = [asks(("c0", "list", "{}"), text="One."), asks(*both, text="Two.")]
+
+    async def scene() -> None:
+        async with scene_with(tmp_path, *plays) as (home, _):
+            tool = {"type": "function", "function": {"name": "look"}}
+            messages = [{"role": "user", "content": "write"}]
+            body = {"model": "openclaw/writer", "messages": messages, "tools": [tool], "stream": stream}
+            made = await home.ask("/v1/chat/completions", body)
+            assert made.status == 200, made.body
+            if stream:
+                chunks = [json.loads(one[6:]) for one in made.body.split(b"\n\n") if one[:7] == b"data: {"]
+                deltas = [one["choices"][0]["delta"] for one in chunks if one["choices"]]
+                text = "".join(delta.get("content") or "" for delta in deltas)
+                called = [one for delta in deltas for one in delta.get("tool_calls", ())]
+                assert {one["index"] for one in called} == {0} and called[0]["id"] == "c2"
+                finish = chunks[-1]["choices"][0]["finish_reason"]
+            else:
+                choice = made.json()["choices"][0]
+                text, finish = choice["message"]["content"], choice["finish_reason"]
+                assert [one["id"] for one in choice["message"]["tool_calls"]] == ["c2"]
+            assert (text, finish) == ("One.\n\nTwo.", "tool_calls")
+            assert await listed(home) == []
 
     run(scene())
 

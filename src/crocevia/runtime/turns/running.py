@@ -182,7 +182,7 @@ class AgentRun:
         self._steps += 1
 
     async def take(self, batch: list[ModelEvent]) -> None:
-        shown: list[RunEvent] = [event for event in batch if self._shows(event)]
+        shown: list[RunEvent] = [self._numbered(event) for event in batch if self._shows(event)]
         if any(isinstance(event, Stopped) for event in batch):
             self._spoke = False
             if not self._hidden:
@@ -224,6 +224,12 @@ class AgentRun:
                 self._fail("choice_unmet", "a tool was called that was not allowed")
         return not (isinstance(event, _CALLS) and event.index in self._hidden)
 
+    def _numbered(self, event: ModelEvent) -> ModelEvent:
+        """The caller's calls are counted without the others."""
+        if not self._hidden or not isinstance(event, _CALLS):
+            return event
+        return msgspec.structs.replace(event, index=event.index - sum(one < event.index for one in self._hidden))
+
     def _put(self, batch: list[RunEvent]) -> None:
         self._batches.append(batch)
         self._news.set()
@@ -236,6 +242,12 @@ class AgentRun:
 
     def __aiter__(self) -> AgentRun:
         return self
+
+    async def answer(self) -> Answer:
+        """What comes of it when it has come to its end. Raises what iterating raises."""
+        async for _ in self:
+            pass
+        return self.fold.answer()
 
     async def __anext__(self) -> list[RunEvent]:
         while not self._batches:

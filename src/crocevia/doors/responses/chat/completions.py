@@ -1,4 +1,4 @@
-"""`POST /v1/chat/completions`: one call, for a model of the catalogue or for an agent."""
+"""`POST /v1/chat/completions`: one call, or the run of an agent that has tools of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from crocevia.core import json
 from crocevia.core.calls import Sampling
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
-from crocevia.runtime.gateway import Call, CallDraft, Cut
+from crocevia.runtime.gateway import CallDraft, Cut
 
-from .. import head, items, options
+from .. import head, items, options, orders
 from .. import wire as common
 from ..errors import expected, failure, refuse
 from ..head import Head
@@ -24,6 +24,7 @@ from ..options import Tools
 from ..parts import wrong
 from ..plan import WRITE, Desk
 from ..requests import body_of
+from ..run import Work
 from ..targets import Target
 from . import wire
 from .encode import ChatEncoder, whole
@@ -41,13 +42,27 @@ async def complete(desk: Desk, scope: Scope, receive: Receive, send: Send) -> No
     request = json.decode(body or b"{}", wire.Request)
     target = await desk.targets.choose(operator, asked, request.model or desk.targets.prefix)
     tools = options.tools(_tools(request.tools), request.tool_choice)
-    draft = await _draft(desk, target, asked, request, tools, len(body))
-    call = desk.gateway.open_model(operator.user_id, target.model, draft)
+    draft, added = await _draft(desk, target, asked, request, tools, len(body))
+    if not target.acts:
+        call: Work = desk.gateway.open_model(operator.user_id, target.model, draft)
+    else:
+        call = await desk.runs.open(
+            orders.order(
+                operator,
+                target,
+                draft,
+                tools,
+                system=added,
+                known=0,
+                answer_id=new_id("chatcmpl"),
+                place=orders.place_of(target, [], named=False, kept=False, stays=False),
+            )
+        )
     with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
         await (_stream if request.stream else _whole)(desk, call, request, tools, send)
 
 
-async def _stream(desk: Desk, call: Call, request: wire.Request, tools: Tools, send: Send) -> None:
+async def _stream(desk: Desk, call: Work, request: wire.Request, tools: Tools, send: Send) -> None:
     usage = request.stream_options is not None and bool(request.stream_options.include_usage)
     encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), _model(desk, request), usage=usage)
     async with EventStream(send, desk.ping_seconds) as stream:
@@ -68,7 +83,7 @@ async def _stream(desk: Desk, call: Call, request: wire.Request, tools: Tools, s
                 await refuse(send, known)
 
 
-async def _whole(desk: Desk, call: Call, request: wire.Request, tools: Tools, send: Send) -> None:
+async def _whole(desk: Desk, call: Work, request: wire.Request, tools: Tools, send: Send) -> None:
     try:
         async with call:
             answer = await call.answer()
@@ -79,7 +94,7 @@ async def _whole(desk: Desk, call: Call, request: wire.Request, tools: Tools, se
         await refuse(send, expected(error))
 
 
-def _check(call: Call, tools: Tools) -> None:
+def _check(call: Work, tools: Tools) -> None:
     answer = call.fold.answer()
     if answer.stop is not None and answer.stop.value in ("max_tokens", "refusal"):
         return
@@ -92,7 +107,8 @@ def _model(desk: Desk, request: wire.Request) -> str:
 
 async def _draft(
     desk: Desk, target: Target, asked: Head, request: wire.Request, tools: Tools, bytes_in: int
-) -> CallDraft:
+) -> tuple[CallDraft, str | None]:
+    """The call, and what joins the words of its agent."""
     if request.n not in (None, 1):
         raise wrong("n", "number_within", path="n", least=1, most=1)
     session = head.session_key(asked)
@@ -101,8 +117,9 @@ async def _draft(
     talk = items.converse(placed, {one.param: one for one in taken})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise wrong("messages", "chat_empty")
-    system = "\n\n".join(text for text in (target.system, *talk.system, *talk.documents) if text)
-    return CallDraft(
+    added = "\n\n".join(text for text in (*talk.system, *talk.documents) if text) or None
+    system = "\n\n".join(text for text in (target.system, added) if text)
+    draft = CallDraft(
         door="responses",
         encode=ENCODE,
         messages=talk.messages,
@@ -118,6 +135,7 @@ async def _draft(
         sampling=_sampling(request),
         agent=target.agent or None,
     )
+    return draft, added
 
 
 def _limit(request: wire.Request) -> int:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from crocevia.core import json
 from crocevia.core.answers import Answer
 from crocevia.core.events import (
-    ModelEvent,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -16,6 +16,7 @@ from crocevia.core.events import (
     ToolCallStarted,
 )
 from crocevia.core.usage import Usage
+from crocevia.runtime.turns.runs import RunEvent, StepEnded
 
 from . import wire
 
@@ -34,15 +35,17 @@ class ChatEncoder:
         self._usage = usage
         self._begun: set[int] = set()
         self._spelled: set[int] = set()
+        self._said = self._gap = False
         self.started = False
 
-    def feed(self, batch: list[ModelEvent]) -> bytes:
+    def feed(self, batch: Sequence[RunEvent]) -> bytes:
         """The chunks of one batch; neighbouring texts become one."""
         out = [] if self.started else [self.begin()]
         texts: list[str] = []
         for event in batch:
             if type(event) is TextDelta:
-                texts.append(event.text)
+                texts.append(event.text if not self._gap else f"\n\n{event.text}")
+                self._gap, self._said = False, True
                 continue
             chunk = self._other(event)
             if chunk:
@@ -68,7 +71,10 @@ class ChatEncoder:
     def _text(self, text: str) -> bytes:
         return self._text_head + json.encode(text) + self._text_tail
 
-    def _other(self, event: ModelEvent) -> bytes:
+    def _other(self, event: RunEvent) -> bytes:
+        if isinstance(event, StepEnded):
+            self._gap = self._said
+            return b""
         if isinstance(event, ToolCallStarted):
             return self._start(event.index, event.id, event.name)
         if isinstance(event, ToolCallDelta):
