@@ -101,6 +101,7 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-BUDGET-1", "A user's budget and limits hold for all of the user's keys together: 402, 429.", "Auth"),
     R("R-BUDGET-2", "They are declared with the rest, and followed without a restart.", "Auth"),
     R("R-RUN-11", "Chat completions of an agent with tools are runs, too.", "Chat"),
+    R("R-DOC-1", "The commands and items of the specification work as they stand.", "Esempi"),
     R("R-MODELS-1", "GET /v1/models lists who answers; one can be read by id.", "Models"),
     R("R-AUTH-1", "401, 403 and 429 have the bodies of the specification.", "Autenticazione"),
     R("R-AUTH-2", "Method before secret, secret before body.", "Autenticazione"),
