@@ -59,6 +59,7 @@ class Client(asyncio.Protocol):
         self._received = b""
         self._length = -1  # chunked
         self._counting = True
+        self._announced = False  # the server said that it would close the connection
         self._first = True
         self._began = time.perf_counter()
 
@@ -74,7 +75,8 @@ class Client(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         if self.stopping:
             return
-        self._fail("connection closed by the server")
+        if not self._announced:
+            self._fail("connection closed by the server")
         loop = asyncio.get_running_loop()
         self._again = loop.create_task(loop.create_connection(lambda: self, "127.0.0.1", self._port))
 
@@ -124,7 +126,8 @@ class Client(asyncio.Protocol):
             tally = self._tally()
             tally.done += 1
             tally.latencies.append(time.perf_counter() - self._began)
-        if b"\r\nconnection: close" not in self._head.lower() and not self.stopping:
+        self._announced = b"\r\nconnection: close" in self._head.lower()
+        if not (self._announced or self.stopping):
             self._send()
 
     def _fail(self, why: str) -> None:

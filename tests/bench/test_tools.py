@@ -112,6 +112,22 @@ def test_an_answer_that_is_not_200_counts_as_failed() -> None:
     assert "503" in tally.failure
 
 
+def test_an_announced_close_is_no_failure_and_the_client_connects_again() -> None:
+    async def measure() -> Tally:
+        async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readuntil(b"}]")
+            writer.write(b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: 2\r\n\r\n{}")
+            writer.close()
+
+        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        async with server:
+            request = Request(server.sockets[0].getsockname()[1], PATHS[0], openai_body(False))
+            return (await load(request, 2, seconds=0.3, warm_up=0.05, clock=lambda: 0.0)).tally
+
+    tally = run(measure())
+    assert tally.done > 2 and not tally.failed
+
+
 def test_load_holds_connections_busy_and_counts_every_token() -> None:
     async def measure(stream: bool) -> Measured:
         server = await listen(0, tokens=4, spacing=0.001)
