@@ -341,6 +341,27 @@ class LogPromises:
                 assert await log.put_command("c1", "approval", "apr_1", b"", 500, turn="t1") == Closed("expired")
                 assert isinstance(await log.put_command("c1", "approval", "apr_1", b"", 499, turn="t1"), Created)
                 assert isinstance(await log.put_command("c1", "approval", "apr_1", b"n", 499, turn="t1"), Duplicate)
+                expired = e.ApprovalExpired(turn="t1", at=501, agent=AGENT, approval_id="apr_1")
+                with pytest.raises(Unread):
+                    await log.append(fence, [expired], read_upto=0)
+
+        run(scenario())
+
+    def test_a_wait_for_an_output_does_not_time_out_over_one_that_came_in_time(self, open_log: Opener) -> None:
+        async def scenario() -> None:
+            async with open_log() as log:
+                fence = await owned(log)
+                await log.append(fence, [*opening("t1"), request("tc_1"), request("tc_2")])
+                created = await log.put_command("c1", "tool_output", "tc_1", b"x", 10, turn="t1")
+                assert isinstance(created, Created)
+                late = [
+                    e.ToolResult(turn="t1", at=1_001, agent=AGENT, call_id=call, output="", timed_out=True)
+                    for call in ("tc_1", "tc_2")
+                ]
+                await log.append(fence, late[1:], read_upto=0)
+                with pytest.raises(Unread):
+                    await log.append(fence, late[:1], read_upto=created.id - 1)
+                await log.append(fence, late[:1], read_upto=created.id)
 
         run(scenario())
 
