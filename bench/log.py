@@ -12,6 +12,7 @@ import asyncio
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -194,6 +195,7 @@ def main(arguments: list[str] | None = None) -> str:
         raise SystemExit("the benchmark reads /proc and pins CPUs: it runs on Linux")
     if unknown := set(chosen.sections) - set(SECTIONS):
         raise SystemExit(f"there is no {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # what was started is in a session of its own: end it too
     others = []
     with tempfile.TemporaryDirectory(dir=chosen.folder, prefix="crocevia-bench-") as folder:
         page = Page(Path(folder), chosen.seconds, chosen.subscribers)
