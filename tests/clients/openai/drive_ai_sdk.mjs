@@ -37,6 +37,25 @@ async function failed() {
   return early && late;
 }
 
+async function faults() {
+  const [known, odd] = [JSON.parse(process.env.FAULTS), []];
+  for (const prompt of known.early) {
+    await generateText({ ...once, prompt }).then(
+      () => odd.push([prompt, "no error"]),
+      () => {},
+    );
+  }
+  for (const prompt of [...known.early, ...known.late]) {
+    const [began, run] = [Date.now(), streamText({ ...once, prompt, onError: () => {} })];
+    let failed = false;
+    for await (const part of run.fullStream) {
+      if (part.type === "error" || part.finishReason === "error") failed = true;
+    }
+    if (!failed || Date.now() - began > 15000) odd.push([prompt, "stream"]);
+  }
+  return odd;
+}
+
 async function cancelled() {
   const controller = new AbortController();
   const run = streamText({ ...once, prompt: "slowly", abortSignal: controller.signal, onError: () => {} });
@@ -61,6 +80,7 @@ const results = {
   image: (await generateText({ ...once, messages: [{ role: "user", content: [{ type: "text", text: "look" }, image] }] })).text,
   chained: (await generateText({ ...once, messages: chain })).text,
   failed: await failed(),
+  faults: await faults(),
   cancelled: await cancelled(),
 };
 console.log(JSON.stringify(results));

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -54,6 +55,20 @@ def failed():
     return True
 
 
+def faults():
+    odd, known = [], json.loads(os.environ["FAULTS"])
+    tries = [(word, lambda word=word: model().invoke(word)) for word in known["early"]]
+    tries += [(word, lambda word=word: list(model().stream(word))) for word in known["early"] + known["late"]]
+    for word, work in tries:
+        began = time.monotonic()
+        try:
+            odd.append([word, str(work())])
+        except APIError:
+            if time.monotonic() - began > 15:
+                odd.append([word, "late"])
+    return odd
+
+
 def structured(who):
     return who.with_structured_output(City, method="json_schema").invoke("city as json").model_dump()
 
@@ -78,6 +93,8 @@ results = {
     "file": model().invoke(shown(file)).text,
     "chained": chained.text,
     "failed": failed(),
+    "faults": faults(),
+    "drip": "".join(chunk.text for chunk in model().stream("drip")),
     "chat": model(False).invoke("hi").text,
     "chat_stream": streamed(model(False)),
     "chat_tools": loop(model(False)),

@@ -66,6 +66,25 @@ async function failed() {
   return false;
 }
 
+async function faults() {
+  const [known, odd] = [JSON.parse(process.env.FAULTS), []];
+  const tries = known.early.flatMap((word) => [
+    [word, false],
+    [word, true],
+  ]);
+  for (const [input, stream] of [...tries, ...known.late.map((word) => [word, true])]) {
+    const began = Date.now();
+    try {
+      const made = await client.responses.create({ model, input, stream });
+      if (stream) for await (const _ of made);
+      odd.push([input, stream, "no error"]);
+    } catch (error) {
+      if (!(error instanceof OpenAI.APIError) || Date.now() - began > 15000) odd.push([input, stream, String(error)]);
+    }
+  }
+  return odd;
+}
+
 async function chatTools() {
   const run = client.chat.completions.runTools({
     model,
@@ -87,6 +106,7 @@ const results = {
   chained: await chained(),
   cancelled: await cancelled(),
   failed: await failed(),
+  faults: await faults(),
   chat: (await client.chat.completions.create({ model, messages })).choices[0].message.content,
   chat_tools: await chatTools(),
 };

@@ -3,6 +3,7 @@
 import json
 import os
 import sys
+import time
 
 from openai import APIError, BadRequestError, InternalServerError, OpenAI
 from pydantic import BaseModel
@@ -108,6 +109,27 @@ def failed():
     return False
 
 
+def faults():
+    odd = []
+    known = json.loads(os.environ["FAULTS"])
+    tries = [(word, stream) for word in known["early"] for stream in (False, True)]
+    for word, stream in tries + [(word, True) for word in known["late"]]:
+        began = time.monotonic()
+        try:
+            made = client.responses.create(model=M, input=word, stream=stream)
+            ended = [event.type for event in made][-1] if stream else made.status
+        except APIError:
+            ended = "error"
+        if ended != "error" or time.monotonic() - began > 15:
+            odd.append([word, stream, ended])
+    return odd
+
+
+def drip():
+    made = client.responses.create(model=M, input="drip", stream=True)
+    return "".join(event.delta for event in made if event.type == "response.output_text.delta")
+
+
 def refused():
     try:
         client.responses.create(model=M, input="hi", previous_response_id="resp_none")
@@ -156,6 +178,6 @@ def models():
     return "openclaw/main" in names and client.models.retrieve("openclaw/main").id == "openclaw/main"
 
 
-TRIES = (text, stream, tools, stream_tools, structured, image, file, chained, cancelled, failed, refused)
+TRIES = (text, stream, tools, stream_tools, structured, image, file, chained, cancelled, failed, refused, faults, drip)
 CHATS = (chat, chat_stream, chat_tools, chat_structured, models)
 json.dump({one.__name__: one() for one in (*TRIES, *CHATS)}, sys.stdout)

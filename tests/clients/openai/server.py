@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,11 @@ from tests.documents.zoo import photo
 from tests.live import LiveServer, live_server
 
 SETTINGS = "[gateway.http.endpoints.responses]\nenabled = true\n[gateway.http.models]\nexposeCatalog = true\n"
+SETTINGS += "[calls]\nprogress_seconds = 2\n"
+FAULTS = {
+    "early": ["busy", "drop", "mute"],  # an error status, a cut and silence before the first word
+    "late": ["break", "hush", "spoil"],  # a cut, silence and an error event after it
+}
 SCRIPT = """
 [[engines]]
 name = "embedded"
@@ -30,6 +36,11 @@ script = [
   { when = { contains = "slowly" }, say = [{ text = "one two three four five six seven", every_ms = 400 }] },
   { when = { contains = "break" }, say = [{ text = "half of it" }, { cut = true }] },
   { when = { contains = "busy" }, say = [{ error = "failed" }] },
+  { when = { contains = "drop" }, say = [{ cut = true }] },
+  { when = { contains = "mute" }, say = [{ delay_ms = 60000 }] },
+  { when = { contains = "hush" }, say = [{ text = "half of it" }, { delay_ms = 60000 }] },
+  { when = { contains = "spoil" }, say = [{ text = "half of it" }, { error = "failed" }] },
+  { when = { contains = "drip" }, say = [{ text = "slow bytes", chars = 1, every_ms = 100 }] },
   { when = { nth = 2 }, say = [{ text = "the second answer" }] },
   { say = [{ text = "You said: {last_user}", chars = 3 }, { usage = { input_tokens = 11, output_tokens = 4 } }] },
 ]
@@ -51,6 +62,7 @@ def environment(server: LiveServer) -> dict[str, str]:
         "OPENAI_API_KEY": str(server.secrets["operator_token"]),
         "PICTURE": PICTURE,
         "FILE": FILE,
+        "FAULTS": json.dumps(FAULTS),
     }
 
 
@@ -65,6 +77,8 @@ EXPECTED: dict[str, Any] = {
     "chained": "the second answer",
     "cancelled": True,
     "failed": True,
+    "faults": [],  # those that ended otherwise than in the client's own error, or too late
+    "drip": "slow bytes",
     "refused": True,
     "chat": "You said: hi",
     "chat_stream": "You said: hi",

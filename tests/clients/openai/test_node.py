@@ -18,7 +18,7 @@ from .environment import HERE, drive, node_of
 from .server import check, environment, serving
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(500)]
-NEEDED = ("text", "stream", "tools", "structured", "image", "chained", "failed", "cancelled")
+NEEDED = ("text", "stream", "tools", "structured", "image", "chained", "failed", "faults", "cancelled")
 
 
 @pytest.fixture(scope="module")
