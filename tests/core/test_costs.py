@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crocevia.core.costs import plain, usage_cost
+from crocevia.core.costs import plain, reconciled, usage_cost
 
 AMOUNTS = st.decimals(min_value=0, max_value=10**12, places=9, allow_nan=False, allow_infinity=False)
 SPELLED = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]+)?")
@@ -54,3 +54,38 @@ def test_totals_are_there_exactly_when_nothing_is_open(
 def test_more_pending_than_there_are_is_refused() -> None:
     with pytest.raises(ValueError):
         usage_cost({}, invocations=1, pending=2, closed=True, basis="none", as_of=0.0)
+
+
+@given(st.lists(AMOUNTS, max_size=6), st.data())
+def test_later_prices_complete_a_scope_in_any_steps_and_are_never_lost(
+    prices: list[Decimal], data: st.DataObject
+) -> None:
+    known = Decimal("0.5")
+    cost = usage_cost(
+        {"USD": known}, invocations=len(prices) + 1, pending=len(prices), closed=True, basis="calculated", as_of=1.0
+    )
+    waiting = dict(enumerate(prices, 1))
+    while waiting:
+        some = data.draw(st.sets(st.sampled_from(sorted(waiting)), min_size=1))
+        before, late = cost, {which: waiting.pop(which) for which in some}
+        cost = reconciled(before, late, "USD", 2.0)
+        known += sum(late.values())
+        assert (cost.revision, cost.as_of) == (before.revision + 1, 2.0)
+        assert cost.pending_invocation_count == len(waiting)
+        assert (cost.totals is not None) is (not waiting)
+        assert [Decimal(part.amount) for part in cost.priced_subtotals] == [known]
+    assert reconciled(cost, {}, "USD", 9.0) is cost
+
+
+@pytest.mark.parametrize(("late", "basis", "after"), [(0, "none", "calculated"), (1, "reported", "mixed")])
+def test_a_later_price_is_a_calculation(late: int, basis: str, after: str) -> None:
+    cost = usage_cost({}, invocations=2, pending=2, closed=True, basis=basis, as_of=1.0)  # type: ignore[arg-type]
+    assert reconciled(cost, {late: Decimal(1)}, "USD", 2.0).basis == after
+
+
+def test_a_call_is_priced_once_and_only_if_it_is_of_the_scope() -> None:
+    cost = usage_cost({}, invocations=2, pending=2, closed=True, basis="none", as_of=0.0)
+    once = reconciled(cost, {1: Decimal(1)}, "USD", 1.0)
+    for wrong in (1, 2, -1):
+        with pytest.raises(ValueError):
+            reconciled(once, {wrong: Decimal(1)}, "USD", 2.0)

@@ -16,6 +16,7 @@ _COMMANDS: Final = {
     "apply": ("declare", "Create or update what FILE declares: all of it, or nothing."),
     "export": ("declare", "Print everything declared, in the format of apply, without secrets."),
     "project": ("project", "What a project spent, corrections, stored conversations."),
+    "costs": ("costs", "Costs of turns whose price was not known when they ran: reconcile."),
     "panel": ("panel", "A new setup link for the panel."),
     "keys": ("keys", "The keys that sign API keys and requests to client tools: list, rotate, remove."),
     "model": ("model", "The weights of the embedded model."),

@@ -21,7 +21,8 @@ class Amount(msgspec.Struct, frozen=True):
 class UsageCost(msgspec.Struct, frozen=True, kw_only=True):
     """`totals` is there only when the scope is closed and nothing is pending. as_of: Unix seconds.
 
-    revision: would grow with later prices, which we never learn. priced_subtotals: what is known.
+    revision: grows with every price that came later. priced_subtotals: what is known. late: which invocations of the
+    scope, by their order, were priced after its end: a price is learnt once.
     """
 
     status: Literal["pending", "complete"]
@@ -33,6 +34,7 @@ class UsageCost(msgspec.Struct, frozen=True, kw_only=True):
     pending_invocation_count: int
     totals: tuple[Amount, ...] | None
     priced_subtotals: tuple[Amount, ...]
+    late: tuple[int, ...] = ()
 
 
 def usage_cost(
@@ -60,6 +62,28 @@ def usage_cost(
         totals=known if complete else None,
         priced_subtotals=known,
     )
+
+
+def reconciled(cost: UsageCost, late: Mapping[int, Decimal], currency: str, as_of: float) -> UsageCost:
+    """The same scope with later prices of some invocations, by their order: another revision; of none: itself.
+
+    What was known stays as it was. Raises ValueError for an invocation that has its price already.
+    """
+    if not late:
+        return cost
+    if not late.keys().isdisjoint(cost.late) or not all(0 <= which < cost.invocation_count for which in late):
+        raise ValueError("priced already, or no invocation of this scope")
+    priced = {part.currency: Decimal(part.amount) for part in cost.priced_subtotals}
+    priced[currency] = sum(late.values(), priced.get(currency, Decimal(0)))
+    found = usage_cost(
+        priced,
+        invocations=cost.invocation_count,
+        pending=cost.pending_invocation_count - len(late),
+        closed=cost.scope_status == "closed",
+        basis="calculated" if cost.basis in ("none", "calculated") else "mixed",
+        as_of=as_of,
+    )
+    return msgspec.structs.replace(found, revision=cost.revision + 1, late=tuple(sorted((*cost.late, *late))))
 
 
 def amounts(priced: Mapping[str, Decimal]) -> tuple[Amount, ...]:

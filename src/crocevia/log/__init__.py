@@ -10,7 +10,7 @@ from .coalesce import Coalescer, Piece
 from .commands import once
 from .hub import Hub, Stalled
 from .reader import check_cursor, follow
-from .sqlite import SqliteLog, create_log
+from .sqlite import SqliteLog, create_log, entries_of
 from .values import (
     Appended,
     Bounds,
@@ -54,6 +54,7 @@ __all__ = [
     "Unread",
     "check_cursor",
     "create_log",
+    "entries_of",
     "follow",
     "once",
 ]

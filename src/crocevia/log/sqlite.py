@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import compress
 from typing import Final, TypeVar
 
@@ -56,6 +56,12 @@ def create_log(tx: Transaction, chat: str) -> None:
     tx.connection.execute("INSERT OR IGNORE INTO chat_logs (chat, epoch) VALUES (?, ?)", (chat, ulid()))
 
 
+def entries_of(tx: Transaction, chat: str) -> Iterator[Entry]:
+    """All that the chat's log keeps, in order. Raises Unreadable."""
+    for (body,) in tx.connection.execute(_REPLAY, (chat,)):
+        yield decode(body)
+
+
 class SqliteLog:
     """See `values.Log`. What is appended is published to `hub` as soon as it is durable."""
 
@@ -102,7 +108,7 @@ class SqliteLog:
 
     async def replay(self, chat: str) -> list[Entry]:
         def work(tx: Transaction) -> list[Entry]:
-            return [decode(body) for (body,) in tx.connection.execute(_REPLAY, (chat,))]
+            return list(entries_of(tx, chat))
 
         return await self._database.read(work)
 

@@ -5,6 +5,7 @@ Written as effects of the journal's own appends, so that row and events never di
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Final, Literal
 
 import msgspec
@@ -109,6 +110,24 @@ _CLOSE: Final = (
     )
 )
 
+_PENDING: Final = (
+    select(completions.c.id, completions.c.chat_id, completions.c.usage_cost)
+    .where(
+        completions.c.status != "running",
+        completions.c.cost_usd.is_(None),
+        func.json_extract(completions.c.usage_cost, "$.status") == "pending",
+    )
+    .order_by(completions.c.chat_id, completions.c.id)
+)
+_RECONCILE: Final = (
+    update(completions)
+    .where(
+        completions.c.id == bindparam("which"),
+        func.json_extract(completions.c.usage_cost, "$.revision") == bindparam("known"),
+    )
+    .values(usage_cost=bindparam("cost"), cost_usd=bindparam("usd"), updated_at=bindparam("now"))
+)
+
 
 def add(tx: Transaction, completion: Completion) -> None:
     """A turn has begun."""
@@ -144,6 +163,32 @@ def close(
         )
         == 1
     )
+
+
+class Pending(msgspec.Struct, frozen=True):
+    """A turn that has ended, with calls whose cost nobody knew."""
+
+    id: str
+    chat_id: str
+    cost: UsageCost
+
+
+def pending(tx: Transaction) -> list[Pending]:
+    """All of them, chat by chat."""
+    return [
+        Pending(row.id, row.chat_id, msgspec.json.decode(row.usage_cost, type=UsageCost)) for row in tx.all(_PENDING)
+    ]
+
+
+def reconcile(tx: Transaction, completion_id: str, cost: UsageCost, now: float) -> bool:
+    """Later prices for a turn, if it still has the revision before that of `cost`; else nothing changes: False.
+
+    The terminal snapshot stays as it was. cost_usd is known when there is a total and no other currency in it.
+    """
+    known = cost.totals is not None and {part.currency for part in cost.totals} <= {"USD"}
+    usd = float(sum(Decimal(part.amount) for part in cost.totals or ())) if known else None
+    which = {"which": completion_id, "known": cost.revision - 1}
+    return tx.run(_RECONCILE, **which, cost=packed(cost), usd=usd, now=now) == 1
 
 
 def find(tx: Transaction, chat_id: str, completion_id: str) -> Completion | None:

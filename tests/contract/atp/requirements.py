@@ -38,7 +38,7 @@ CONTROL: tuple[R, ...] = (
     R("A-CMP-1", "Completions are filtered and paged, newest first, with links and meta.", "10.3"),
     R("A-CMP-2", "Contract 3 shows unknown costs as null, usage_cost, billing and the terminal snapshot.", "25"),
     R("A-CMP-3", "Version 2 shows numbers only; a page that it has no words for is 426 as a whole.", "25"),
-    R("A-CMP-4", "A turn ends once, and its snapshot is written once.", "25"),
+    R("A-CMP-4", "A turn ends once; reconciliation raises the revision and leaves the snapshot.", "25"),
     R("A-AGT-1", "An agent has a name of its own, a mode, a model that can be chosen, objects as tools.", "10.5"),
     R("A-AGT-2", "An agent that leads a team stays; one that is a member leaves its teams.", "10.5"),
     R("A-TEAM-1", "A team keeps the order of its members; its orchestrator is a primary agent of the caller.", "10.6"),

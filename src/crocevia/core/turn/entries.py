@@ -62,6 +62,9 @@ from .private import (
 from .private import (
     TurnOpened as TurnOpened,
 )
+from .private import (
+    Unpriced as Unpriced,
+)
 
 Mode = Literal["foreground", "background"]
 
@@ -305,6 +308,10 @@ Public: TypeAlias = (
 )
 Entry: TypeAlias = Public | Private
 
+Invocation: TypeAlias = ModelAnswered | ModelFailed | TitleAnswered | ContextAnswered
+"""What a call of a model consumed."""
+
+INVOCATIONS = (ModelAnswered, ModelFailed, TitleAnswered, ContextAnswered)
 TERMINAL = (TurnCompleted, TurnCancelled, TurnFailed)
 DELTAS: frozenset[type] = frozenset({TextDelta, ReasoningDelta, ToolDelta})
 PUBLIC: frozenset[type] = frozenset(Public.__args__)

@@ -39,6 +39,14 @@ class Spoken(Base, frozen=True, kw_only=True):
     agent: Agent
 
 
+class Unpriced(Struct, frozen=True, array_like=True):
+    """Who answered a call whose price nobody knew: what a later price must be of."""
+
+    model: str
+    engine: str
+    upstream: str
+
+
 class TurnOpened(Base, frozen=True, kw_only=True, tag="turn.opened"):
     """First entry of a turn. `before`: the chat's lifetime totals. `wire`: the protocol version accepted."""
 
@@ -64,6 +72,7 @@ class ModelAnswered(Base, frozen=True, kw_only=True, tag="model.answered"):
     opaque: Opaque | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
+    unpriced: Unpriced | None = None
     stop: str = "end"
 
 
@@ -79,6 +88,7 @@ class ModelFailed(Base, frozen=True, kw_only=True, tag="model.failed"):
     interrupted: bool = False
     usage: Usage = Usage()
     cost_usd: float | None = None
+    unpriced: Unpriced | None = None
 
 
 class ToolRefused(Base, frozen=True, kw_only=True, tag="tool.refused"):
@@ -100,6 +110,7 @@ class TitleAnswered(Base, frozen=True, kw_only=True, tag="title.answered"):
     title: str | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
+    unpriced: Unpriced | None = None
 
 
 class ContextAnswered(Base, frozen=True, kw_only=True, tag="context.answered"):
@@ -111,6 +122,7 @@ class ContextAnswered(Base, frozen=True, kw_only=True, tag="context.answered"):
     context_tokens: int | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
+    unpriced: Unpriced | None = None
 
 
 class ContextReplaced(Base, frozen=True, kw_only=True, tag="context.replaced"):

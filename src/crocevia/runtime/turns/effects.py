@@ -25,7 +25,7 @@ class Tally:
 
     def add(self, entries: Sequence[e.Entry]) -> None:
         for entry in entries:
-            if isinstance(entry, e.ModelAnswered | e.ModelFailed | e.TitleAnswered | e.ContextAnswered):
+            if isinstance(entry, e.INVOCATIONS):
                 self.calls += 1
                 self.unknown += entry.cost_usd is None
                 self.known += Decimal(str(entry.cost_usd or 0))

@@ -132,7 +132,14 @@ class Mind:
             if not driver.parted:
                 title, bill = normalise_title(aside.text.strip("\"'«»“” ")), aside.bill
                 driver.tell(
-                    e.TitleAnswered(turn=turn.id, at=now_ms(), title=title, usage=bill.usage, cost_usd=bill.cost_usd)
+                    e.TitleAnswered(
+                        turn=turn.id,
+                        at=now_ms(),
+                        title=title,
+                        usage=bill.usage,
+                        cost_usd=bill.cost_usd,
+                        unpriced=bill.unpriced,
+                    )
                 )
 
     def _before_text(self, driver: Driver, instance: Instance) -> Callable[[], asyncio.Future[None]] | None:
@@ -223,4 +230,5 @@ def _summary(turn: Turn, instance: Instance, aside: Aside) -> e.ContextAnswered:
         context_tokens=tokens(len(said) + len(asked)) if said else None,
         usage=bill.usage,
         cost_usd=bill.cost_usd,
+        unpriced=bill.unpriced,
     )

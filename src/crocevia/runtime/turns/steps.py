@@ -31,10 +31,11 @@ _AGAIN: Final = frozenset(
 
 
 class Bill(msgspec.Struct, frozen=True):
-    """What a try consumed. cost_usd None: nobody knows."""
+    """What a try consumed. cost_usd None: nobody knows, and `unpriced` says whose price it was."""
 
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
+    unpriced: e.Unpriced | None = None
 
 
 class Fault(msgspec.Struct, frozen=True):
@@ -80,6 +81,7 @@ class Step(msgspec.Struct, frozen=True):
             interrupted=fault.interrupted,
             usage=bill.usage,
             cost_usd=bill.cost_usd,
+            unpriced=bill.unpriced,
         )
 
     def answered(self, call: Call, bill: Bill) -> e.Entry:
@@ -98,6 +100,7 @@ class Step(msgspec.Struct, frozen=True):
             opaque=_opaque(answer),
             usage=bill.usage,
             cost_usd=bill.cost_usd,
+            unpriced=bill.unpriced,
             stop=(answer.stop or StopReason.END).value,
         )
 
@@ -121,4 +124,6 @@ def bill_of(call: Call | None, instance: Instance) -> Bill:
     if call is None:
         return Bill()
     usage, cost_usd = call.bill
-    return Bill(usage, 0.0 if instance.card.free else cost_usd)
+    if instance.card.free or cost_usd is not None:
+        return Bill(usage, 0.0 if instance.card.free else cost_usd)
+    return Bill(usage, None, e.Unpriced(call.model.name, call.model.engine, call.model.upstream))

@@ -27,6 +27,7 @@ chats = Table(
 # One per turn, with the turn's id. models_subagents, usage, usage_cost, terminal_snapshot: JSON. cost_usd null:
 # unknown.
 # A turn ends once: closing changes only a row that is still `running`, and the snapshot is never written again.
+# Later prices change usage_cost and cost_usd alone.
 completions = Table(
     "completions",
     metadata,

@@ -34,5 +34,5 @@ class UsageCost(msgspec.Struct, frozen=True, kw_only=True):
 
 def usage_cost(value: Known) -> UsageCost:
     """As the wire shows it."""
-    fields = {name: getattr(value, name) for name in value.__struct_fields__}
+    fields = {name: getattr(value, name) for name in UsageCost.__struct_fields__}
     return UsageCost(**fields | {"as_of": moment(value.as_of)})
