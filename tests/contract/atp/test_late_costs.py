@@ -163,6 +163,7 @@ def test_a_call_whose_tokens_nobody_counted_stays_pending_and_the_others_are_pri
     turned(work, title_usage=False)
 
 
+@requirement("A-CMP-4")
 def test_who_reconciles_at_the_same_time_writes_once() -> None:
     async def work(turn: Turn) -> None:
         turn.price()
@@ -180,6 +181,7 @@ def test_who_reconciles_at_the_same_time_writes_once() -> None:
     turned(work)
 
 
+@requirement("A-CMP-4")
 def test_a_journal_that_cannot_be_read_leaves_its_turn_as_it_was() -> None:
     async def work(turn: Turn) -> None:
         before = await turn.completion()
