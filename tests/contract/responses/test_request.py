@@ -11,7 +11,7 @@ from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import ENABLED, House, house, text_of
 
-from .schema import check, check_resource
+from .schema import check, check_resource, contract
 from .upstream import calls, sent, upstream, whole
 
 TOOL = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {"q": {"type": "string"}}}}
@@ -154,6 +154,9 @@ REPEATED = {
 
 @requirement("R-REQ-6", "R-RES-1")
 def test_every_field_of_the_contract_is_taken_and_repeated(tmp_path: Path) -> None:
+    known = set(contract()["components"]["schemas"]["CreateResponseBody"]["properties"])
+    assert known == {*FIELDS, "model", "input"}  # none is left out here when the contract grows
+
     async def scene() -> None:
         async with house(tmp_path) as home:
             for name, value in FIELDS.items():
