@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,12 +33,16 @@ def bounded(**bounds: Any) -> str:
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
 def test_twenty_calls_at_once_never_spend_more_than_there_is(model: str, path: str, tmp_path: Path) -> None:
     async def scene() -> None:
-        declared = bounded(daily_budget_usd=3.5)
-        async with upstream(tmp_path, whole(), declared=declared, model=PRICED) as (home, provider):
+        declared, gate = bounded(daily_budget_usd=3.5), asyncio.Event()
+        held = replace(whole(), steps=(gate, *whole().steps))  # else a settled call makes room for another
+        async with upstream(tmp_path, held, declared=declared, model=PRICED) as (home, provider):
             body = {"model": model, "input": "hi", "messages": [{"role": "user", "content": "hi"}]}
             body |= {"max_output_tokens": 100, "max_tokens": 100}
             keys = [home.secrets.api_key, home.secrets.operator_token]  # the same user's
-            asking = [home.ask(path, body, token=keys[n % 2]) for n in range(20)]
+            asking = [asyncio.ensure_future(home.ask(path, body, token=keys[n % 2])) for n in range(20)]
+            while sum(one.done() for one in asking) + len(provider.requests) < len(asking):
+                await asyncio.wait([one for one in asking if not one.done()], timeout=0.05)
+            gate.set()
             answers = await asyncio.gather(*asking)
             good = [one for one in answers if one.status == 200]
             assert 0 < len(good) == len(provider.requests) <= 3  # each may cost more than a dollar
