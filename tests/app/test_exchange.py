@@ -56,6 +56,9 @@ class Connection:
     def on_response_complete(self) -> None:
         self.answered += 1
 
+    def leave(self) -> None:
+        self.transport.close()
+
 
 def exchange(method: str = "GET", *, keep_alive: bool = True, asks: bool = False) -> tuple[Exchange, Connection]:
     connection = Connection()
@@ -143,6 +146,21 @@ def test_an_application_that_fails_before_its_head_answers_500_and_one_that_fail
     early, late = run(scene([])), run(scene([STREAM, body(b"one", more=True)]))
     assert b"".join(early.writes).startswith(b"HTTP/1.1 500 ") and early.closed
     assert not b"".join(late.writes).endswith(b"0\r\n\r\n") and late.closed
+
+
+def test_a_head_that_is_refused_leaves_no_trace_on_the_500_after_it() -> None:
+    async def broken(scope: Any, receive: Any, send: Any) -> None:
+        await send({**STREAM, "headers": [(b"location", b"/\r\n")]})
+
+    async def scene() -> bytes:
+        one, connection = exchange()
+        connection.logger = cast(Any, Silent())  # type: ignore[attr-defined]
+        await one.run(broken)
+        return b"".join(connection.transport.writes)
+
+    head, _, rest = run(scene()).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 500 ") and head.count(b"connection: close") == 1
+    assert b"transfer-encoding" not in head and rest == b"Internal Server Error"
 
 
 class Silent:

@@ -41,6 +41,45 @@ async def remote(*steps: Step, **how: Any) -> AsyncIterator[tuple[Provider, Plac
             yield provider, place
 
 
+def test_a_hang_up_is_seen_behind_requests_that_wait_for_their_turn() -> None:
+    async def work() -> None:
+        async with remote(chunk("12345678"), asyncio.Event()) as (provider, place), place.open() as (reader, writer):
+            writer.write(request("/agent", STREAM) + request("/agent", STREAM) * 2 + b"POST /half")
+            await reader.readuntil(b"12345678")
+            writer.close()
+            asked = await provider.request(0)
+            await asyncio.wait_for(asked.ended.wait(), 1)
+            row = await place.record()
+            assert (row.outcome, row.ended_by) == ("cancelled", "client")
+            assert place.service.gateway.active == 0 and len(provider.requests) == 1
+
+    run(work(), timeout=20)
+
+
+def test_a_reader_that_is_slow_but_reads_gets_everything() -> None:
+    """A big answer in one piece over a thin line takes longer than a stalled reader is waited for."""
+    message = {"role": "assistant", "content": "x" * 8_000_000}
+    whole = json.dumps({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}).encode()
+
+    async def work() -> None:
+        async with remote(whole, protocol=FastStall) as (_, place):
+            sock = socket.socket()
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 64 * 1024)
+            sock.setblocking(False)
+            loop = asyncio.get_running_loop()
+            await loop.sock_connect(sock, ("127.0.0.1", place.port))
+            await loop.sock_sendall(sock, request("/agent", json.dumps(HELLO).encode(), connection="close"))
+            size, began = 0, loop.time()
+            while data := await loop.sock_recv(sock, 300_000):
+                size += len(data)
+                await asyncio.sleep(len(data) / 4_000_000)
+            sock.close()
+            assert size > 8_000_000, data
+            assert loop.time() - began > 3 * FastStall.stall_seconds
+
+    run(work(), timeout=40)
+
+
 def test_killing_the_client_closes_the_upstream_and_the_record_knows() -> None:
     async def work() -> None:
         steps = [*[chunk("12345678")] * 4, asyncio.Event()]

@@ -51,13 +51,13 @@ class Exchange:
         self.scope = scope
         self.asks = asks
         self.keep_alive = keep_alive
-        self.body = b""
+        self.body: bytes | bytearray = b""
         self.more_body = True
         self.disconnected = self.response_started = self.response_complete = False
         self._protocol = protocol
         self._headless = scope["method"] == "HEAD"
         self._chunked = False
-        self._left = 0  # bytes of the body that the head promised and that are still to come
+        self._left: int | None = 0  # bytes of the body that the head promised and that are still to come
         self._head = b""
         self._news = False
         self._waking: asyncio.Event | None = None
@@ -90,7 +90,7 @@ class Exchange:
         protocol = self._protocol
         if self.asks:
             self.asks = False
-            if not protocol.transport.is_closing():
+            if not (self.disconnected or protocol.transport.is_closing()):
                 protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not (self._news or self.disconnected or self.response_complete):
             protocol.flow.resume_reading()
@@ -103,7 +103,7 @@ class Exchange:
             return {"type": "http.disconnect"}
         protocol.flow.resume_reading()
         body, self.body = self.body, b""
-        return {"type": "http.request", "body": body, "more_body": self.more_body}
+        return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
     def on_hangup(self, then: Callable[[], None] | None) -> None:
         """Call `then` once if the client hangs up before it has its answer; None: no longer."""
@@ -115,7 +115,12 @@ class Exchange:
             self._protocol.loop.call_soon(self._tell)
 
     def add_body(self, data: bytes) -> None:
-        self.body = self.body + data if self.body else data
+        if self.body:  # in pieces: adding up bytes would copy them with every piece
+            if isinstance(self.body, bytes):
+                self.body = bytearray(self.body)
+            self.body += data
+        else:
+            self.body = data
         self._wake()
 
     def end_body(self) -> None:
@@ -158,7 +163,7 @@ class Exchange:
 
     def _start(self, status: int, headers: Any) -> None:
         lines = [*self._protocol.server_state.default_headers, *headers]
-        measured = False
+        self._chunked = measured = False
         for name, value in lines:
             if name == b"content-length":
                 self._left = int(value)
@@ -167,11 +172,9 @@ class Exchange:
                 self._chunked = measured = True
             elif name == b"connection" and b"close" in value.lower():
                 self.keep_alive = False
-        if not self.keep_alive:
-            lines.append((b"connection", b"close"))
         if not (measured or self._headless or status in _BODILESS):
-            self._chunked = True
-            lines.append((b"transfer-encoding", b"chunked"))
+            self._unmeasured(lines)
+        self._say_whether_it_ends(lines)
         head = b"".join([b"%b: %b\r\n" % line for line in lines])
         if not head.count(b"\n") == head.count(b"\r") == len(lines) or b"\0" in head:
             raise RuntimeError("a line break inside a header")
@@ -179,6 +182,19 @@ class Exchange:
         self.asks = False
         self._head = (_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + head + b"\r\n"
         self._protocol.loop.call_soon(self._flush)
+
+    def _unmeasured(self, lines: list[tuple[bytes, bytes]]) -> None:
+        if self.scope.get("http_version") == "1.0":  # knows no chunks: its body ends with the connection
+            self._left = None
+        else:
+            self._chunked = True
+            lines.append((b"transfer-encoding", b"chunked"))
+
+    def _say_whether_it_ends(self, lines: list[tuple[bytes, bytes]]) -> None:
+        if self.asks and self.more_body:  # will the body come, or the next request? Only the client knows
+            self.keep_alive = False
+        if not (self.keep_alive or any(name == b"connection" for name, _ in lines)):
+            lines.append((b"connection", b"close"))
 
     def _continue(self, body: bytes, *, more: bool) -> None:
         data = b"" if self._headless else self._framed(body, more=more)
@@ -193,6 +209,8 @@ class Exchange:
         if self._chunked:
             framed = b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             return framed if more else framed + b"0\r\n\r\n"
+        if self._left is None:
+            return body
         self._left -= len(body)
         if self._left < 0 or (self._left and not more):
             raise RuntimeError("a body of another length than its head says")
@@ -207,6 +225,9 @@ class Exchange:
         self.response_complete = True
         self._hung_up = None
         self._wake()
-        if not self.keep_alive:
+        if self.keep_alive:
+            self._protocol.on_response_complete()
+        elif self.more_body:
+            self._protocol.leave()
+        else:
             self._protocol.transport.close()
-        self._protocol.on_response_complete()

@@ -6,7 +6,6 @@ And without its patience with peers that have stopped reading or sending.
 from __future__ import annotations
 
 import asyncio
-import re
 import socket
 from collections import deque
 from contextlib import suppress
@@ -24,11 +23,17 @@ MOST_FILES: Final = 65_536
 HEAD_SECONDS = 30.0
 SILENCE_SECONDS = 60.0
 LARGEST_HEAD: Final = 64 * 1024
+LINGER_SECONDS: Final = 2.0  # for who is still sending when the last answer of a connection has gone out
+_SHRINKS: Final = 16 * 1024  # bytes of a queue that must have gone out before it is looked at again
+_MOST_WAITING: Final = 8  # requests of one connection that wait for their turn
 _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 _BETWEEN, _HEAD, _BODY = range(3)  # what of a message the peer is sending
-_OFFER: Final = re.compile(rb"\r\nupgrade:[ \t]*(h2c|websocket)[ \t]*(?=\r|$)", re.IGNORECASE)
+_MALFORMED: Final = (
+    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\n"
+    b"connection: close\r\n\r\nInvalid HTTP request received."
+)
 
 
 class Gathered:
@@ -58,7 +63,7 @@ class Gathered:
 
 
 class Protocol(HttpToolsProtocol):
-    """Aborts the connection when its output has been stuck for `stall_seconds`.
+    """Aborts the connection when its output has been stuck, or has hardly moved, for `stall_seconds`.
 
     The kernel alone would keep a stalled reader's socket, and what is queued for it, for as long as the peer
     acknowledges; and closing politely waits for that queue.
@@ -78,45 +83,101 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._stalled: asyncio.TimerHandle | None = None
         self._phase = _BETWEEN
-        self._head_size = 0  # bytes of a head that is not complete
+        self._padding = 0  # bytes since a head was complete or a body grew
         self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
+        self._answering: Exchange | None = None  # `cycle` is the newest, which may have to wait for its turn
+        self._leaving = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
         self._allow(self.head_seconds)
 
     def data_received(self, data: bytes) -> None:
-        # Java's client offers HTTP/2 with every request. An offer may be ignored (RFC 9110, 7.8), but the parser
-        # takes it for accepted and drops the body. WebSockets begin with a GET; what asks for one and has a body
-        # would wait for ever.
-        offers = b"h2c" in data or (b"websocket" in data and not data.startswith(b"GET "))
-        if offers and (self.cycle is None or self.cycle.response_complete):
-            head, gap, body = data.partition(b"\r\n\r\n")
-            data = _OFFER.sub(b"", head) + gap + body
-        super().data_received(data)
-        if self in self.connections:  # else it has become a WebSocket, and belongs to another protocol
-            self._expect(len(data))
+        if self._leaving:
+            return
+        self._unset_keepalive_if_required()
+        self._padding += len(data)
+        try:
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._consider(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self._refuse(_MALFORMED)
+        else:
+            self._expect()
 
-    def _expect(self, size: int) -> None:
-        """After `size` bytes came: until when more has to come."""
-        if self._phase == _BODY:
+    def _consider(self, rest: bytes) -> None:
+        """Take an offer of another protocol, or ignore it (RFC 9110, 7.8), as the parser cannot: it drops the body.
+
+        Java's client offers HTTP/2 with every request. rest: what came after the head.
+        """
+        method = self.parser.get_method()
+        if method == b"GET" and self._should_upgrade():
+            if self.cycle is None or self.cycle.response_complete:
+                self._forgive()
+                self.handle_websocket_upgrade()
+            else:  # nobody would tell the request before it of a hang-up
+                self.transport.close()
+        elif method == b"CONNECT":
+            self._refuse(_MALFORMED)
+        else:
+            kept = [b"%b: %b\r\n" % header for header in self.headers if header[0] != b"upgrade"]
+            version = self.parser.get_http_version().encode()
+            head = b"%b %b HTTP/%b\r\n%b\r\n" % (method, self.url, version, b"".join(kept))
+            self.data_received(head + rest)
+
+    def _expect(self) -> None:
+        """After bytes came: until when more has to come."""
+        if self._phase != _BETWEEN and self._padding > LARGEST_HEAD:  # a head, or trailers, or a chunk's extensions
+            self._refuse(_HEAD_TOO_LARGE)
+        elif self._phase == _BODY:
             self._forgive()
             self._allow(self.silence_seconds)
         elif self._phase == _HEAD:
             self._allow(self.head_seconds)
-            self._head_size += size
-            if self._head_size > LARGEST_HEAD:
-                self.transport.write(_HEAD_TOO_LARGE)
-                self.transport.close()
         elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the end of a body refused already
             self._allow(self.timeout_keep_alive)
         else:
             self._forgive()
 
+    def _refuse(self, answer: bytes) -> None:
+        """Say what is wrong with what came, unless an answer is on its way, and end the connection."""
+        answering = self._answering
+        begun = answering is not None and answering.response_started and not answering.response_complete
+        if begun or self.pipeline:
+            self.transport.close()
+        elif not self.transport.is_closing():
+            self.transport.write(answer)
+            self.leave()
+
+    def leave(self) -> None:
+        """Close, after what is written has been read: closed at once, who is still sending would see a reset."""
+        if not self.transport.can_write_eof():
+            self.transport.close()
+        if self.transport.is_closing():
+            return
+        self._leaving = True
+        if self._answering is not None:
+            self._answering.disconnect()
+        self.transport.write_eof()
+        self.flow.resume_reading()
+        self._forgive()
+        self._owed = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+
     def pause_writing(self) -> None:
         super().pause_writing()
         if self._stalled is None:
-            self._stalled = self.loop.call_later(self.stall_seconds, self.transport.abort)
+            self._watch_queue()
+
+    def _watch_queue(self) -> None:
+        most = self.transport.get_write_buffer_size() - _SHRINKS
+        self._stalled = self.loop.call_later(self.stall_seconds, self._look_again, most)
+
+    def _look_again(self, most: int) -> None:
+        if self.transport.get_write_buffer_size() > most:
+            self.transport.abort()
+        else:
+            self._watch_queue()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -127,8 +188,8 @@ class Protocol(HttpToolsProtocol):
         self._forgive()
         self.connections.discard(self)
         self._unset_keepalive_if_required()
-        if self.cycle is not None:
-            self.cycle.disconnect()
+        if self._answering is not None:
+            self._answering.disconnect()
         if self.flow is not None:
             self.flow.resume_writing()
         if exc is None:
@@ -145,16 +206,20 @@ class Protocol(HttpToolsProtocol):
         self._phase = _HEAD
         super().on_message_begin()
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._phase == _HEAD:  # trailers are no headers: nobody in front of us has looked at them
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         self._phase = _BODY
-        self._head_size = 0
+        self._padding = 0
         self._forgive()
         parser, scope = self.parser, cast("dict[str, Any]", self.scope)
         version = parser.get_http_version()
         scope["method"] = parser.get_method().decode("ascii")
         if version != "1.1":
             scope["http_version"] = version
-        if parser.should_upgrade() and self._should_upgrade():
+        if parser.should_upgrade():
             return
         raw_path, query = _parts(self.url)
         path = raw_path.decode("ascii")
@@ -162,15 +227,18 @@ class Protocol(HttpToolsProtocol):
         scope["raw_path"], scope["query_string"] = raw_path, query
         before = self.cycle
         keep_alive = version != "1.0" and bool(parser.should_keep_alive())
-        self.cycle = Exchange(self, scope, asks=self.expect_100_continue, keep_alive=keep_alive)
+        asks = self.expect_100_continue and version != "1.0"
+        self.cycle = Exchange(self, scope, asks=asks, keep_alive=keep_alive)
         if before is None or before.response_complete:
             self._start_asgi_task(self.cycle, self.app)
         else:  # it was sent before the one before it was answered
-            self.flow.pause_reading()
             self.pipeline.appendleft((self.cycle, self.app))
+            if len(self.pipeline) > _MOST_WAITING:  # not sooner: who does not read sees no hang-up
+                self.flow.pause_reading()
 
     def on_body(self, body: bytes) -> None:
-        if self._is_for_nobody():
+        self._padding = 0
+        if self.cycle.response_complete:
             return
         self.cycle.add_body(body)
         if len(self.cycle.body) > HIGH_WATER_LIMIT:
@@ -178,13 +246,11 @@ class Protocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         self._phase = _BETWEEN
-        if not self._is_for_nobody():
+        if not (self.parser.should_upgrade() or self.cycle.response_complete):
             self.cycle.end_body()
 
-    def _is_for_nobody(self) -> bool:
-        return (self.parser.should_upgrade() and self._should_upgrade()) or self.cycle.response_complete
-
     def _start_asgi_task(self, cycle: Exchange, app: Any) -> None:  # type: ignore[override]  # our own kind of cycle
+        self._answering = cycle
         task = self.loop.create_task(cycle.run(app))
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
