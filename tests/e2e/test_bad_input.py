@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.storage import records
+from crocevia.storage.record_queries import CallFilter, page
 from tests.aio import run
 from tests.app.serving import Place, read_answer, request, serving
 from tests.doors.pepper.house import HELLO
@@ -149,7 +149,7 @@ def test_a_body_cut_by_a_hangup_is_no_call_at_all() -> None:
             quiet(place)
             assert (await place.post("/agent", HELLO))[0] == 200
             assert (await place.record()).outcome == "ok"
-            rows = await place.service.database.read(lambda tx: records.recent_calls(tx, 10))
+            rows = await place.service.database.read(lambda tx: page(tx, CallFilter(), 10))
             assert len(rows) == 1
 
     run(work(), timeout=30)

@@ -44,6 +44,7 @@ class watching:  # used as `with watching(…)`
             self._receive.on_hangup(None)
         else:
             self._task.cancel()
+        self._gone.cancel()
 
     async def _ask(self) -> None:
         await gone(self._receive)
