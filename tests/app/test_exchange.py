@@ -8,7 +8,6 @@ from typing import Any, cast
 import pytest
 
 from crocevia.app.exchange import Exchange
-from crocevia.app.protocol import Gathered
 from tests.aio import run
 
 OK = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"4")]}
@@ -198,20 +197,5 @@ def test_a_client_that_asks_is_told_to_go_on_when_its_body_is_wanted() -> None:
         one.add_body(b"dy")
         one.end_body()
         assert await waiting == {"type": "http.request", "body": b"body", "more_body": False}
-
-    run(scene())
-
-
-def test_frames_of_a_socket_are_gathered() -> None:
-    async def scene() -> None:
-        wire = Wire()
-        transport: Any = Gathered(cast("asyncio.Transport", wire), asyncio.get_running_loop())
-        transport.write(b"a")
-        transport.write(b"b")
-        await asyncio.sleep(0)
-        transport.write(b"c")
-        transport.close()
-        await asyncio.sleep(0)
-        assert wire.writes == [b"ab", b"c"] and wire.closed
 
     run(scene())

@@ -17,6 +17,7 @@ from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from .exchange import Exchange
+from .writing import Gathered, Stall
 
 STALL_SECONDS = 120.0
 MOST_FILES: Final = 65_536
@@ -24,7 +25,6 @@ HEAD_SECONDS = 30.0
 SILENCE_SECONDS = 60.0
 LARGEST_HEAD: Final = 64 * 1024
 LINGER_SECONDS: Final = 2.0  # for who is still sending when the last answer of a connection has gone out
-_SHRINKS: Final = 16 * 1024  # bytes of a queue that must have gone out before it is looked at again
 _MOST_WAITING: Final = 8  # requests of one connection that wait for their turn
 _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -36,37 +36,8 @@ _MALFORMED: Final = (
 )
 
 
-class Gathered:
-    """The transport of a WebSocket: everything that is written in one turn of the loop goes out together."""
-
-    def __init__(self, transport: asyncio.Transport, loop: asyncio.AbstractEventLoop) -> None:
-        self._transport = transport
-        self._loop = loop
-        self._frames: list[bytes] = []
-
-    def write(self, data: bytes) -> None:
-        if not self._frames:
-            self._loop.call_soon(self._flush)
-        self._frames.append(data)
-
-    def close(self) -> None:
-        self._flush()
-        self._transport.close()
-
-    def _flush(self) -> None:
-        frames, self._frames = self._frames, []
-        if data := b"".join(frames):
-            self._transport.write(data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
 class Protocol(HttpToolsProtocol):
     """Aborts the connection when its output has been stuck, or has hardly moved, for `stall_seconds`.
-
-    The kernel alone would keep a stalled reader's socket, and what is queued for it, for as long as the peer
-    acknowledges; and closing politely waits for that queue.
 
     Closes it when the head of a request has not come within `head_seconds` of the connection or of its first byte,
     when it is larger than LARGEST_HEAD, and when a body that was announced pauses for `silence_seconds`: silent peers
@@ -81,7 +52,7 @@ class Protocol(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._stalled: asyncio.TimerHandle | None = None
+        self._stall: Stall | None = None
         self._phase = _BETWEEN
         self._padding = 0  # bytes since a head was complete or a body grew
         self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
@@ -166,18 +137,9 @@ class Protocol(HttpToolsProtocol):
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        if self._stalled is None:
-            self._watch_queue()
-
-    def _watch_queue(self) -> None:
-        most = self.transport.get_write_buffer_size() - _SHRINKS
-        self._stalled = self.loop.call_later(self.stall_seconds, self._look_again, most)
-
-    def _look_again(self, most: int) -> None:
-        if self.transport.get_write_buffer_size() > most:
-            self.transport.abort()
-        else:
-            self._watch_queue()
+        if self._stall is None:
+            self._stall = Stall(self.transport, self.loop, self.stall_seconds)
+        self._stall.watch()
 
     def resume_writing(self) -> None:
         super().resume_writing()
@@ -197,7 +159,7 @@ class Protocol(HttpToolsProtocol):
         self.parser = None  # type: ignore[assignment]  # as uvicorn has it
 
     def handle_websocket_upgrade(self) -> None:
-        self.transport = cast("asyncio.Transport", Gathered(self.transport, self.loop))
+        self.transport = cast("asyncio.Transport", Gathered(self.transport, self.loop, self.stall_seconds))
         super().handle_websocket_upgrade()
 
     # what the parser finds
@@ -272,9 +234,8 @@ class Protocol(HttpToolsProtocol):
             self.transport.close()
 
     def _forget_stall(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+        if self._stall is not None:
+            self._stall.forget()
 
 
 def _parts(url: bytes) -> tuple[bytes, bytes]:
