@@ -86,8 +86,25 @@ class Talker:
             await send({"type": "websocket.close", "code": 1000})
 
 
+class Listener:
+    """An HTTP application that never ends its answer, and notices when the peer has gone."""
+
+    def __init__(self) -> None:
+        self.scopes: list[str] = []
+        self.over = asyncio.Event()
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        self.scopes.append(scope["type"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        self.over.set()
+
+
 @asynccontextmanager
-async def talking(app: Talker) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
+async def talking(
+    app: Talker | Listener, first: bytes = UPGRADE
+) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
     config = uvicorn.Config(app, port=0, http=FastStall, ws="websockets-sansio", lifespan="off", log_config=None)
     config.ws_per_message_deflate = False
     server = uvicorn.Server(config)
@@ -97,7 +114,7 @@ async def talking(app: Talker) -> AsyncIterator[tuple[asyncio.StreamReader, asyn
         await asyncio.sleep(0.01)
     reader, writer = await asyncio.open_connection(*server.servers[0].sockets[0].getsockname()[:2])
     try:
-        writer.write(UPGRADE)
+        writer.write(first)
         await reader.readuntil(b"\r\n\r\n")
         yield reader, writer
         assert not server.server_state.tasks
@@ -135,3 +152,18 @@ def test_a_socket_whose_peer_reads_slowly_is_served() -> None:
             await asyncio.sleep(0.05)
 
     run(scene(), timeout=30)
+
+
+def test_no_socket_begins_while_an_answer_is_under_way() -> None:
+    """It would take the connection over, and nobody would tell the answer of a hang-up."""
+
+    async def scene() -> None:
+        app = Listener()
+        async with talking(app, b"GET / HTTP/1.1\r\nhost: x\r\n\r\n") as (reader, writer):
+            writer.write(UPGRADE)
+            await asyncio.wait_for(reader.read(), 5)
+            await asyncio.wait_for(app.over.wait(), 5)
+            await asyncio.sleep(0)
+            assert app.scopes == ["http"]
+
+    run(scene(), timeout=20)

@@ -74,3 +74,12 @@ def test_a_failure_is_told_to_all_who_wait_and_not_remembered(monkeypatch: pytes
         assert await addresses.of("x.test", 80) == FOUND
 
     run(scene())
+
+
+@pytest.mark.parametrize("host", ["a..b", "x" * 64 + ".test", "."])
+def test_what_no_name_can_be_is_an_address_that_is_not_there(host: str) -> None:
+    async def scene() -> None:
+        with pytest.raises(OSError):
+            await Addresses().of(host, 80)
+
+    run(scene())

@@ -34,6 +34,9 @@ class Addresses:
         except OSError:
             self.forget(host, port)
             raise
+        except UnicodeError:  # what no name can be: an empty part, or one of more than 63 bytes
+            self.forget(host, port)
+            raise OSError("no name of a host") from None
 
     def forget(self, host: str, port: int) -> None:
         """Nobody answers there: ask again."""
