@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from crocevia.core.answers import fold
-from crocevia.core.calls import ModelRequest, Reasoning
+from crocevia.core.calls import Effort, ModelRequest, Reasoning, Thinking
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import (
     AssistantMessage,
@@ -232,6 +232,66 @@ def test_each_claude_family_is_asked_to_think_in_the_form_it_takes(model: str, o
         return kind
 
     assert (thinking("off"), thinking("on"), thinking("always")) == (off, on, on)
+
+
+OFFICIAL = "https://api.openai.com/v1"
+EFFORTS: tuple[Effort | None, ...] = (None, "none", "minimal", "low", "medium", "high", "xhigh")
+# What each engine is told for each of EFFORTS, of a model that may reason and of one that always does.
+TOLD: dict[str, dict[Reasoning, tuple[str | None, ...]]] = {
+    "claude adaptive": {
+        "off": (None,) * 7,
+        "on": (None, None, "low", "low", "medium", "high", "high"),
+        "always": (None, "low", "low", "low", "medium", "high", "high"),
+    },
+    "claude budget": {"off": (None,) * 7, "on": (None,) * 7, "always": (None,) * 7},
+    "openai": {
+        "off": (None,) * 7,
+        "on": ("medium", None, "minimal", "low", "medium", "high", "xhigh"),
+        "always": (None, "none", "minimal", "low", "medium", "high", "xhigh"),
+    },
+    "compatible": {
+        "off": (None,) * 7,
+        "on": ("medium", None, "low", "low", "medium", "high", "high"),
+        "always": (None, "low", "low", "low", "medium", "high", "high"),
+    },
+}
+
+
+def told(engine: str, reasoning: Reasoning, effort: Effort | None) -> str | None:
+    """The effort that the engine sends."""
+    model = {"claude adaptive": "claude-opus-5", "claude budget": "claude-sonnet-4-5"}.get(engine, "m")
+    asked = request(model=model, reasoning=reasoning, thinking=Thinking(effort=effort))
+    if engine.startswith("claude"):
+        found = body("anthropic", asked).get("output_config", {}).get("effort")
+    elif engine == "openai":
+        found = json.loads(ChatDialect(OFFICIAL, KEY).encode(asked)).get("reasoning_effort")
+    else:
+        found = body("openai-chat", asked).get("reasoning_effort")
+    assert found is None or isinstance(found, str)
+    return found
+
+
+@pytest.mark.parametrize("reasoning", ["off", "on", "always"])
+@pytest.mark.parametrize("engine", TOLD)
+def test_an_effort_is_told_in_the_words_that_the_engine_knows(engine: str, reasoning: Reasoning) -> None:
+    assert tuple(told(engine, reasoning, effort) for effort in EFFORTS) == TOLD[engine][reasoning]
+
+
+def test_no_effort_turns_the_thinking_of_a_model_off_that_can_do_without() -> None:
+    none = Thinking(effort="none")
+    assert body("anthropic", request(model="claude-opus-5", reasoning="on", thinking=none))["thinking"] == {
+        "type": "disabled"
+    }
+    assert "thinking" not in body("anthropic", request(model="claude-sonnet-4-5", reasoning="on", thinking=none))
+
+
+def test_a_higher_effort_is_never_a_smaller_thinking_budget() -> None:
+    def budget(effort: Effort) -> int:
+        asked = request(model="claude-sonnet-4-5", reasoning="on", max_tokens=32_000, thinking=Thinking(effort=effort))
+        return int(body("anthropic", asked)["thinking"]["budget_tokens"])
+
+    budgets = [budget(effort) for effort in EFFORTS if effort not in (None, "none")]
+    assert budgets == sorted(budgets) and budgets[0] < budgets[-1]
 
 
 @pytest.mark.parametrize("limit", [256, 1024, 1025, 4096, 32_000, 200_000])

@@ -226,6 +226,35 @@ def test_a_callers_function_ends_the_run_and_its_output_goes_on_with_it(stream: 
     run(scene())
 
 
+@requirement("R-CHOICE-2")
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("store", [False, True])
+def test_a_call_of_a_function_that_is_not_allowed_fails_the_run(stream: bool, store: bool, tmp_path: Path) -> None:
+    """Also next to a call that is allowed, after the agent's own tools have worked."""
+    other = {**LOOK, "name": "other"}
+    choice = {"type": "allowed_tools", "mode": "auto", "tools": [{"type": "function", "name": "look"}]}
+    says = streams if stream else asks
+    plays = [says(("c1", "write", WRITE)), says(("c2", "look", "{}"), ("c3", "other", "{}")), whole("never said")]
+
+    async def scene() -> None:
+        async with scene_with(tmp_path, *plays) as (home, provider):
+            asked = {**WRITER, "tools": [LOOK, other], "tool_choice": choice, "stream": stream, "store": store}
+            made = await home.ask("/v1/responses", asked)
+            offered = [[tool["function"]["name"] for tool in sent(provider, at)["tools"]] for at in range(2)]
+            assert all("look" in names and "write" in names and "other" not in names for names in offered)
+            assert len(provider.requests) == 2
+            if stream:
+                last = made.events()[-1]
+                assert (last["type"], last["response"]["error"]["code"]) == ("response.failed", "tool_choice_unmet")
+            else:
+                assert (made.status, made.error["type"], made.error["param"]) == (502, "api_error", "tool_choice")
+            async with asyncio.timeout(5):
+                for chat in await listed(home):
+                    assert (await chat_events(home, chat.id))[-1][0] == "turn.failed"
+
+    run(scene())
+
+
 @requirement("R-RUN-4")
 def test_a_message_in_the_chat_answers_the_calls_that_nobody_answered(tmp_path: Path) -> None:
     async def scene() -> None:
