@@ -25,6 +25,7 @@ from crocevia.core.events import (
 )
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
+from crocevia.engines.anthropic import citations
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream import shapes
 from crocevia.engines.upstream.sse import SseEvent
@@ -38,6 +39,7 @@ _STOPS = {
     "refusal": StopReason.REFUSAL,
 }
 _THOUGHTS = ("thinking", "redacted_thinking")
+_BREAKS = (*_THOUGHTS, "tool_use")
 _TRUNCATING = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
 
 
@@ -90,6 +92,7 @@ class _Block(msgspec.Struct):
     text: str = ""
     thinking: str = ""
     input: Raw = Raw(b"{}")
+    citations: Raw = Raw()
 
 
 _event = msgspec.json.Decoder(_Event)
@@ -106,6 +109,7 @@ class AnthropicDecoder:
         self._usage = _Usage()
         self._stop: str | None = None
         self._calls = 0
+        self._said = 0  # characters since the last thought or call: where a citation's text stands
         self._open: _OpenBlock | None = None
         self._pending: _OpenBlock | None = None
 
@@ -146,6 +150,7 @@ class AnthropicDecoder:
             out.append(TextDelta(block.text))
         if block.thinking:
             out.append(ReasoningDelta(block.thinking))
+        self._cite(block, len(block.text), citations.listed(block.citations), out)
         if block.type == "tool_use":
             spelled = bytes(block.input).decode()
             out.append(ToolCallStarted(self._calls, block.id, block.name))
@@ -212,9 +217,20 @@ class AnthropicDecoder:
             return
         self._emit(opened, spelled, out)
 
+    def _cite(self, block: _Block, said: int, found: list[Raw], out: list[ModelEvent]) -> None:
+        """The pages behind a block of text that has ended."""
+        if block.type != "text":
+            self._said = 0 if block.type in _BREAKS else self._said
+            return
+        out += citations.pages(found, self._said, self._said + said)
+        self._said += said
+
     def _emit(self, opened: _OpenBlock, spelled: str, out: list[ModelEvent]) -> None:
-        if opened.block.type == "tool_use":
-            self._done(opened.block, spelled, out)
+        block = opened.block
+        if block.type == "tool_use":
+            self._done(block, spelled, out)
+        found = [*citations.listed(block.citations), *opened.citations]
+        self._cite(block, len(block.text) + opened.length("text"), found, out)
         out.append(OpaqueBlock(DIALECT, opened.rebuilt(), opened.block.type in _THOUGHTS))
 
     def _done(self, block: _Block, spelled: str, out: list[ModelEvent]) -> None:
@@ -301,6 +317,9 @@ class _OpenBlock:
 
     def continued(self, field: str) -> str:
         return "".join(self._pieces.get(field, ()))
+
+    def length(self, field: str) -> int:
+        return sum(map(len, self._pieces.get(field, ())))
 
     def rebuilt(self) -> Raw:
         """The block as it would stand in a whole answer: its own field order, what was continued in its place."""
