@@ -11,6 +11,7 @@ from .events import (
     OpaqueBlock,
     ParametersLeftOut,
     ReasoningDelta,
+    RefusalDelta,
     Stopped,
     StopReason,
     TextDelta,
@@ -22,10 +23,14 @@ from .usage import Usage
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished (or cut: `stop is None`) answer. `blocks` are the opaque pieces in order."""
+    """A finished (or cut: `stop is None`) answer. `blocks` are the opaque pieces in order.
+
+    refusal: the sentence with which the model refused, which is not part of the text.
+    """
 
     text: str = ""
     reasoning: str = ""
+    refusal: str = ""
     tool_calls: tuple[ToolCall, ...] = ()
     blocks: tuple[OpaqueBlock, ...] = ()
     usage: Usage = Usage()
@@ -35,11 +40,12 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class AnswerFold:
     """Accumulates events; `answer()` may be read at any moment. The only state a call needs."""
 
-    __slots__ = ("_blocks", "_calls", "_reasoning", "_text", "left_out", "stop", "thinks", "usage")
+    __slots__ = ("_blocks", "_calls", "_reasoning", "_refusal", "_text", "left_out", "stop", "thinks", "usage")
 
     def __init__(self) -> None:
         self._text: list[str] = []
         self._reasoning: list[str] = []
+        self._refusal: list[str] = []
         self._calls: list[ToolCall] = []
         self._blocks: list[OpaqueBlock] = []
         self.usage = Usage()
@@ -60,8 +66,15 @@ class AnswerFold:
         elif isinstance(event, OpaqueBlock):
             self._blocks.append(event)
             self.thinks = self.thinks or event.thinks
-        elif isinstance(event, ReasoningDelta):
+        else:
+            self._add_beside(event)
+
+    def _add_beside(self, event: ModelEvent) -> None:
+        """What stands beside the answer."""
+        if isinstance(event, ReasoningDelta):
             self._reasoning.append(event.text)
+        elif isinstance(event, RefusalDelta):
+            self._refusal.append(event.text)
         elif isinstance(event, ParametersLeftOut):
             self.left_out = event.names
 
@@ -69,6 +82,7 @@ class AnswerFold:
         return Answer(
             text="".join(self._text),
             reasoning="".join(self._reasoning),
+            refusal="".join(self._refusal),
             tool_calls=tuple(self._calls),
             blocks=tuple(self._blocks),
             usage=self.usage,

@@ -225,6 +225,13 @@ def test_a_file_is_untrusted_content_of_the_system_prompt_and_not_kept(tmp_path:
             openai = {"type": "input_file", "filename": "a.txt", "file_data": data}
             await home.respond([{"role": "user", "content": [openai]}])
             assert "by url" in sent(provider)["messages"][0]["content"]
+            for inside in ({"filename": "b.txt", "file_data": data}, {"file_data": data.partition(",")[2]}):
+                chat = {"messages": [{"role": "user", "content": [{"type": "file", "file": inside}]}]}
+                assert (await home.ask("/v1/chat/completions", chat)).status == 200
+                assert "by url" in sent(provider)["messages"][0]["content"], inside
+            chat = {"messages": [{"role": "user", "content": [{"type": "file", "file": {"file_id": "file-1"}}]}]}
+            refused = await home.ask("/v1/chat/completions", chat)
+            assert (refused.status, refused.error["param"]) == (400, "messages[0].content[0].file.file_id")
 
     run(scene())
 

@@ -119,6 +119,40 @@ def test_a_refusal_in_one_body_is_the_same_answer(tmp_path: Path) -> None:
     run(scene())
 
 
+@requirement("R-SSE-14")
+@pytest.mark.parametrize("model", ["openclaw", "Pepper mini"])
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_chat_completion_carries_a_refusal_in_its_own_place(stream: bool, model: str, tmp_path: Path) -> None:
+    """Also where a call was demanded: who refuses does not call."""
+    said = {"role": "assistant", "content": None, "refusal": "I cannot."}
+    body = {"choices": [{"index": 0, "message": said, "finish_reason": "stop"}]}
+    parts = [chunk({"refusal": text}) for text in ("I can", "not.")]
+    told_by = play(*parts, chunk({}, "stop"), DONE) if stream else answer(200, json.dumps(body).encode())
+
+    async def scene() -> None:
+        async with upstream(tmp_path, told_by) as (home, _):
+            asked = {
+                "model": model,
+                "messages": [{"role": "user", "content": "do harm"}],
+                "stream": stream,
+                "tools": [{"type": "function", "function": {"name": "look"}}],
+                "tool_choice": "required",
+            }
+            made = await home.ask("/v1/chat/completions", asked)
+            assert made.status == 200, made.body
+            if stream:
+                choices = [json.loads(line[6:])["choices"][0] for line in made.body.decode().split("\n\n")[:-2]]
+                assert [c["delta"]["refusal"] for c in choices if "refusal" in c["delta"]] == ["I can", "not."]
+                assert not any(c["delta"].get("content") for c in choices)
+                assert choices[-1]["finish_reason"] == "stop"
+            else:
+                (choice,) = made.json()["choices"]
+                assert (choice["message"]["content"], choice["message"]["refusal"]) == (None, "I cannot.")
+                assert choice["finish_reason"] == "stop"
+
+    run(scene())
+
+
 @requirement("R-SSE-15")
 @pytest.mark.parametrize("name", ["response.reasoning_text.delta", "response.reasoning.delta"])
 def test_thoughts_themselves_are_told_as_thoughts_and_not_as_a_summary(name: str, tmp_path: Path) -> None:

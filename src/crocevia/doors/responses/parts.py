@@ -62,14 +62,15 @@ def _picture(part: wire.Part, path: str) -> Source:
 def _file(part: wire.Part, path: str) -> Source:
     if part.source is not None:
         return _spelled(part.source, path, picture=False)
-    if part.file_id is not None:
-        raise wrong(f"{path}.file_id", "file_id_unknown", path=f"{path}.file_id")
-    name, data = part.filename, part.file_data
+    told, inside = (part, path) if part.file is None else (part.file, f"{path}.file")
+    if told.file_id is not None:
+        raise wrong(f"{inside}.file_id", "file_id_unknown", path=f"{inside}.file_id")
+    name, data = told.filename, told.file_data
     if data is not None and data[:5].lower() != "data:":
         return Source(param=path, data=data, kind="document", name=name)
-    address = data or part.file_url
+    address = data or told.file_url
     if not address:
-        raise wrong(f"{path}.file_data", "field_needed", field=f"{path}.file_data")
+        raise wrong(f"{inside}.file_data", "field_needed", field=f"{inside}.file_data")
     return Source(param=path, url=address, kind="document", name=name)
 
 

@@ -39,6 +39,15 @@ class ImageAddress(msgspec.Struct, frozen=True, omit_defaults=True):
     detail: str | None = None
 
 
+class AttachedFile(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """Where chat completions spell a file: one level deeper."""
+
+    file_data: str | None = None
+    file_url: str | None = None
+    file_id: str | None = None
+    filename: str | None = None
+
+
 class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """One part of a content. Which fields count depends on `type`."""
 
@@ -53,6 +62,7 @@ class Part(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     file_url: str | None = None
     file_id: str | None = None
     filename: str | None = None
+    file: AttachedFile | None = None
     video_url: str | None = None
 
 

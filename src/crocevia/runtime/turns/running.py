@@ -16,6 +16,7 @@ from crocevia.core.events import (
     ModelEvent,
     OpaqueBlock,
     ReasoningDelta,
+    RefusalDelta,
     Stopped,
     StopReason,
     TextDelta,
@@ -48,6 +49,7 @@ class RunFold:
     def __init__(self) -> None:
         self.texts: list[list[str]] = [[]]
         self.thoughts: list[str] = []
+        self.refusal: list[str] = []
         self.calls: list[ToolCall] = []
         self.stop: StopReason | None = None
         self.heard: list[Call] = []
@@ -63,6 +65,7 @@ class RunFold:
         return Answer(
             text="\n\n".join("".join(step) for step in self.texts if step),
             reasoning="".join(self.thoughts),
+            refusal="".join(self.refusal),
             tool_calls=tuple(self.calls),
             blocks=(),
             usage=self.usage,
@@ -74,6 +77,8 @@ class RunFold:
             self.texts[-1].append(event.text)
         elif isinstance(event, ReasoningDelta):
             self.thoughts.append(event.text)
+        elif isinstance(event, RefusalDelta):
+            self.refusal.append(event.text)
         elif isinstance(event, ToolCallDone):
             self.calls.append(event.call)
         elif isinstance(event, Stopped):

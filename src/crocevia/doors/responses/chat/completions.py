@@ -96,7 +96,7 @@ async def _whole(desk: Desk, call: Work, request: wire.Request, tools: Tools, se
 
 def _check(call: Work, tools: Tools) -> None:
     answer = call.fold.answer()
-    if answer.stop is not None and answer.stop.value in ("max_tokens", "refusal"):
+    if answer.refusal or (answer.stop is not None and answer.stop.value in ("max_tokens", "refusal")):
         return
     options.check_met(tools.choice, tools.offered, tuple(asked.name for asked in answer.tool_calls))
 

@@ -9,6 +9,7 @@ from crocevia.core import json
 from crocevia.core.answers import Answer
 from crocevia.core.events import (
     ReasoningDelta,
+    RefusalDelta,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -20,6 +21,8 @@ from crocevia.runtime.turns.runs import RunEvent, StepEnded
 
 from . import wire
 
+# What is said beside the text, and under which name.
+_SAID: Final[dict[type, str]] = {ReasoningDelta: "reasoning_content", RefusalDelta: "refusal"}
 _FINISHES: Final = {StopReason.MAX_TOKENS: "length", StopReason.REFUSAL: "content_filter"}
 
 
@@ -81,7 +84,8 @@ class ChatEncoder:
             return self._spell(event.index, event.fragment)
         if isinstance(event, ToolCallDone):
             return self._done(event)
-        return self._chunk({"reasoning_content": event.text}) if isinstance(event, ReasoningDelta) else b""
+        name = _SAID.get(type(event))
+        return b"" if name is None else self._chunk({name: event.text})  # type: ignore[union-attr]  # see _SAID
 
     def _start(self, index: int, call_id: str, name: str) -> bytes:
         function = {"name": name, "arguments": ""}
@@ -112,7 +116,8 @@ def whole(answer: Answer, completion_id: str, created: int, model: str) -> bytes
     ]
     said = wire.Said(
         role="assistant",
-        content=answer.text or (None if calls else ""),
+        content=answer.text or (None if calls or answer.refusal else ""),
+        refusal=answer.refusal or None,
         reasoning_content=answer.reasoning or None,
         tool_calls=calls or None,
     )
@@ -123,8 +128,8 @@ def whole(answer: Answer, completion_id: str, created: int, model: str) -> bytes
 
 
 def finish(answer: Answer) -> str:
-    """Why it ended."""
-    cut = _FINISHES.get(answer.stop) if answer.stop is not None else None
+    """Why it ended. A refusal in words is an answer."""
+    cut = _FINISHES.get(answer.stop) if answer.stop is not None and not answer.refusal else None
     return cut or ("tool_calls" if answer.tool_calls else "stop")
 
 

@@ -102,6 +102,7 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
 class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str
     content: str | None
+    refusal: str | None = None
     reasoning_content: str | None = None
     tool_calls: list[Called] | None = None
 
