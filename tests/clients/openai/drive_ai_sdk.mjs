@@ -5,10 +5,13 @@ import { generateObject, generateText, stepCountIs, streamText, tool } from "ai"
 import { z } from "zod";
 
 const [base, key, which] = [process.env.BASE, process.env.OPENAI_API_KEY, process.argv[2]];
-const model =
+const named =
   which === "open-responses"
-    ? createOpenResponses({ name: "crossroads", url: `${base}/responses`, apiKey: key })("openclaw")
-    : createOpenAI({ baseURL: base, apiKey: key }).responses("openclaw");
+    ? createOpenResponses({ name: "crossroads", url: `${base}/responses`, apiKey: key })
+    : createOpenAI({ baseURL: base, apiKey: key }).responses;
+const model = named("openclaw");
+// Whether the provider sees its caller leave while this program is still there.
+const upstreamLeft = async () => (await (await fetch(process.env.ENDLESS)).text()) === "closed";
 const tools = {
   get_weather: tool({
     description: "The weather.",
@@ -58,15 +61,16 @@ async function faults() {
 
 async function cancelled() {
   const controller = new AbortController();
-  const run = streamText({ ...once, prompt: "slowly", abortSignal: controller.signal, onError: () => {} });
+  const run = streamText({ ...once, model: named("openclaw/endless"), prompt: "wait", abortSignal: controller.signal, onError: () => {} });
   let aborted = false;
   for await (const part of run.fullStream) {
     if (part.type === "text-delta") controller.abort();
     if (part.type === "abort") aborted = true;
   }
-  return aborted;
+  return aborted && (await upstreamLeft());
 }
 
+const pdf = { type: "file", mediaType: "application/pdf", filename: "a.pdf", data: process.env.PDF };
 const image = { type: "image", image: process.env.PICTURE };
 const first = await generateText({ ...once, prompt: "hi" });
 const chain = [{ role: "user", content: "hi" }, ...first.response.messages, { role: "user", content: "and?" }];
@@ -78,6 +82,8 @@ const results = {
   stream_tools: await streamed({ prompt: "weather?", tools, stopWhen }),
   structured: (await generateObject({ ...once, prompt: "city as json", schema })).object,
   image: (await generateText({ ...once, messages: [{ role: "user", content: [{ type: "text", text: "look" }, image] }] })).text,
+  file: (await generateText({ ...once, messages: [{ role: "user", content: [{ type: "text", text: "read" }, pdf] }] })).text,
+  drip: await streamed({ prompt: "drip" }),
   chained: (await generateText({ ...once, messages: chain })).text,
   failed: await failed(),
   faults: await faults(),

@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from urllib.request import urlopen
 
 from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.tools import tool
@@ -17,14 +18,20 @@ class City(BaseModel):
     degrees: int
 
 
+def upstream_left():
+    """Whether the provider sees its caller leave while this program is still there."""
+    with urlopen(os.environ["ENDLESS"], timeout=20) as said:
+        return said.read() == b"closed"
+
+
 @tool
 def get_weather(city: str) -> str:
     """The weather."""
     return f"sunny in {city}"
 
 
-def model(responses=True, **more):
-    return ChatOpenAI(model="openclaw", use_responses_api=responses, max_retries=0, **more)
+def model(responses=True, name="openclaw", **more):
+    return ChatOpenAI(model=name, use_responses_api=responses, max_retries=0, **more)
 
 
 def loop(who):
@@ -69,6 +76,18 @@ def faults():
     return odd
 
 
+def cancelled():
+    for responses in (True, False):
+        chunks = model(responses, "openclaw/endless").stream("wait")
+        for chunk in chunks:
+            if chunk.text:
+                chunks.close()
+                break
+        if not upstream_left():
+            return False
+    return True
+
+
 def structured(who):
     return who.with_structured_output(City, method="json_schema").invoke("city as json").model_dump()
 
@@ -91,6 +110,7 @@ results = {
     "structured": structured(model()),
     "image": model().invoke(shown(picture)).text,
     "file": model().invoke(shown(file)).text,
+    "cancelled": cancelled(),
     "chained": chained.text,
     "failed": failed(),
     "faults": faults(),

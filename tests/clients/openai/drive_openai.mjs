@@ -12,6 +12,8 @@ const outputs = (response) =>
   response.output
     .filter((item) => item.type === "function_call")
     .map((item) => ({ type: "function_call_output", call_id: item.call_id, output: weather(item.arguments) }));
+// Whether the provider sees its caller leave while this program is still there.
+const upstreamLeft = async () => (await (await fetch(process.env.ENDLESS)).text()) === "closed";
 const user = (...content) => [{ role: "user", content }];
 
 async function stream() {
@@ -50,10 +52,18 @@ async function chained() {
 }
 
 async function cancelled() {
-  const events = await client.responses.create({ model, input: "slowly", stream: true });
+  const events = await client.responses.create({ model: "openclaw/endless", input: "wait", stream: true });
   for await (const event of events) if (event.type === "response.output_text.delta") events.controller.abort();
+  if (!(await upstreamLeft())) return false;
   const job = await client.responses.create({ model, input: "slowly", background: true });
   return (await client.responses.cancel(job.id)).status === "cancelled";
+}
+
+async function drip() {
+  let text = "";
+  for await (const event of await client.responses.create({ model, input: "drip", stream: true }))
+    if (event.type === "response.output_text.delta") text += event.delta;
+  return text;
 }
 
 async function failed() {
@@ -105,6 +115,7 @@ const results = {
   file: await file(),
   chained: await chained(),
   cancelled: await cancelled(),
+  drip: await drip(),
   failed: await failed(),
   faults: await faults(),
   chat: (await client.chat.completions.create({ model, messages })).choices[0].message.content,

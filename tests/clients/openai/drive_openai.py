@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from urllib.request import urlopen
 
 from openai import APIError, BadRequestError, InternalServerError, OpenAI
 from pydantic import BaseModel
@@ -34,6 +35,12 @@ def outputs(response):
         for item in response.output
         if item.type == "function_call"
     ]
+
+
+def upstream_left():
+    """Whether the provider sees its caller leave while this program is still there."""
+    with urlopen(os.environ["ENDLESS"], timeout=20) as said:
+        return said.read() == b"closed"
 
 
 def text():
@@ -86,11 +93,22 @@ def chained():
 
 
 def cancelled():
-    events = client.responses.create(model=M, input="slowly", stream=True)
+    events = client.responses.create(model="openclaw/endless", input="wait", stream=True)
     for event in events:
         if event.type == "response.output_text.delta":
             events.close()
             break
+    if not upstream_left():
+        return False
+    chunks = client.chat.completions.create(
+        model="openclaw/endless", messages=[{"role": "user", "content": "wait"}], stream=True
+    )
+    for chunk in chunks:
+        if chunk.choices[0].delta.content:
+            chunks.close()
+            break
+    if not upstream_left():
+        return False
     job = client.responses.create(model=M, input="slowly", background=True)
     ended = client.responses.cancel(job.id)
     return ended.status == "cancelled" and client.responses.retrieve(job.id).status == "cancelled"

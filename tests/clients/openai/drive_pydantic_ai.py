@@ -5,6 +5,7 @@ import base64
 import json
 import os
 import sys
+from urllib.request import urlopen
 
 from openai import APIError
 from pydantic import BaseModel
@@ -21,9 +22,15 @@ class City(BaseModel):
     degrees: int
 
 
-def agent(chat=False, **more):
+def upstream_left():
+    """Whether the provider sees its caller leave while this program is still there."""
+    with urlopen(os.environ["ENDLESS"], timeout=20) as said:
+        return said.read() == b"closed"
+
+
+def agent(chat=False, model="openclaw", **more):
     kind = OpenAIChatModel if chat else OpenAIResponsesModel
-    return Agent(kind("openclaw", provider=provider), instructions="be brief", **more)
+    return Agent(kind(model, provider=provider), instructions="be brief", **more)
 
 
 def with_tool(chat=False):
@@ -67,6 +74,17 @@ async def faults():
     return odd
 
 
+async def cancelled():
+    for chat in (False, True):
+        async with agent(chat, "openclaw/endless").run_stream("wait") as run:
+            async for _ in run.stream_text(delta=True, debounce_by=None):
+                await run.cancel()
+                break
+        if not await asyncio.to_thread(upstream_left):
+            return False
+    return True
+
+
 async def main():
     data = base64.b64decode(os.environ["PICTURE"].partition(",")[2])
     text = BinaryContent(base64.b64decode(os.environ["FILE"].partition(",")[2]), media_type="text/plain")
@@ -79,6 +97,7 @@ async def main():
         "structured": (await agent(output_type=NativeOutput(City)).run("city as json")).output.model_dump(),
         "image": (await agent().run(["look", picture])).output,
         "file": (await agent().run(["read", text])).output[: len("You said: read")],
+        "cancelled": await cancelled(),
         "chained": (await agent().run("and?", message_history=first.all_messages())).output,
         "failed": await failed(),
         "faults": await faults(),

@@ -6,11 +6,15 @@ import base64
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.documents.zoo import photo
+from tests.documents.zoo import pdf, photo
 from tests.live import LiveServer, live_server
+
+from .endless import Endless, endless_provider
+from .features import needed
 
 SETTINGS = "[gateway.http.endpoints.responses]\nenabled = true\n[gateway.http.models]\nexposeCatalog = true\n"
 SETTINGS += "[calls]\nprogress_seconds = 2\n"
@@ -48,20 +52,52 @@ script = [
 PICTURE = "data:image/png;base64," + base64.b64encode(photo("PNG", (32, 32))).decode()
 FILE = "data:text/plain;base64," + base64.b64encode(b"The code word is papaya.").decode()
 
+PDF = base64.b64encode(pdf(["The code word is papaya."])).decode()
+ENDLESS = """
+[[engines]]
+name = "endless"
+kind = "openai-chat"
+base_url = "{url}/v1"
+
+[[models]]
+name = "Endless"
+engine = "endless"
+upstream = "endless"
+
+[[agents]]
+name = "endless"
+mode = "primary"
+model = "Endless"
+system_prompt = "Wait."
+"""
+
+
+@dataclass(frozen=True)
+class Clients:
+    """What the clients are let loose on."""
+
+    server: LiveServer
+    endless: Endless
+
 
 @contextmanager
-def serving(folder: Path) -> Iterator[LiveServer]:
-    with live_server(folder, declaration=SCRIPT, settings=SETTINGS) as server:
-        yield server
+def serving(folder: Path) -> Iterator[Clients]:
+    with endless_provider() as endless:
+        declared = SCRIPT + ENDLESS.format(url=endless.url)
+        with live_server(folder, declaration=declared, settings=SETTINGS) as server:
+            yield Clients(server, endless)
 
 
-def environment(server: LiveServer) -> dict[str, str]:
+def environment(clients: Clients) -> dict[str, str]:
+    server = clients.server
     return {
         "BASE": f"{server.url}/v1",
         "OPENAI_BASE_URL": f"{server.url}/v1",
         "OPENAI_API_KEY": str(server.secrets["operator_token"]),
         "PICTURE": PICTURE,
         "FILE": FILE,
+        "PDF": PDF,
+        "ENDLESS": clients.endless.url,
         "FAULTS": json.dumps(FAULTS),
     }
 
@@ -88,8 +124,9 @@ EXPECTED: dict[str, Any] = {
 }
 
 
-def check(results: dict[str, Any], *needed: str) -> None:
-    """Everything that was tried came out as it must, and all of `needed` was tried."""
-    assert set(needed) <= set(results), set(needed) - set(results)
+def check(results: dict[str, Any], client: str, *more: str) -> None:
+    """Everything that was tried came out as it must, and all that the client can do, and `more`, was tried."""
+    missing = {*needed(client), *more} - set(results)
+    assert not missing, missing
     wrong = {name: value for name, value in results.items() if value != EXPECTED[name]}
     assert not wrong, wrong
