@@ -16,7 +16,7 @@ import pytest
 
 from crocevia.core.answers import fold
 from crocevia.core.calls import Engine, ModelRequest
-from crocevia.core.catalogue import EngineKind, EngineSpec
+from crocevia.core.catalogue import KIND_FACTS, EngineKind, EngineSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import Stopped, StopReason, TextDelta, UsageReported
 from crocevia.engines.registry import KINDS as REGISTERED
@@ -276,7 +276,7 @@ def test_the_registry_builds_what_was_declared(kind: str) -> None:
 
 
 def test_every_declarable_kind_has_its_module() -> None:
-    assert set(REGISTERED) == set(get_args(EngineKind))
+    assert set(REGISTERED) == set(KIND_FACTS) == set(get_args(EngineKind))
     for place in REGISTERED.values():
         module, _, function = place.partition(":")
         assert callable(getattr(import_module(module), function))

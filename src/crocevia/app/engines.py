@@ -52,7 +52,7 @@ class EnginePool:
         used = {catalogue.models[project.model] for project in catalogue.projects.values()}
         for model in used:
             spec = catalogue.engines.get(model.engine)
-            if spec is not None and spec.kind == "llama":
+            if spec is not None and spec.facts.weights:
                 self._start(self._warm(model.engine, model.upstream))
 
     async def close(self) -> None:

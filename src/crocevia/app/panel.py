@@ -10,9 +10,10 @@ import msgspec
 from crocevia import __version__
 from crocevia.asgi.types import Application
 from crocevia.config import Settings
-from crocevia.core.catalogue import EngineSpec, ProjectSpec
+from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.doors.pepper import AgentEndpoint
+from crocevia.engines.registry import check_engine
 from crocevia.panel import panel
 from crocevia.panel.services import Services
 from crocevia.runtime.catalogue import CatalogueHolder
@@ -43,7 +44,7 @@ def open_panel(
             turns=turns,
             redeliver=redeliver,
             engine=engines,
-            check_engine=_check,
+            check_engine=check_engine,
             settings=settings,
             origins=settings.origins,
             paths=paths,
@@ -73,11 +74,3 @@ class _Trusted:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._gateway, name)
-
-
-def _check(spec: EngineSpec) -> None:
-    """Raises GatewayError if a script could not be played."""
-    if spec.kind == "scripted" and spec.script:
-        from crocevia.engines.scripted.steps import parse
-
-        parse(spec.script, engine=spec.name)

@@ -10,7 +10,6 @@ from .output import complain, home_option, told
 from .store import require
 
 if TYPE_CHECKING:
-    from crocevia.core.catalogue import EngineSpec
     from crocevia.storage.home import Home
 
 
@@ -22,6 +21,7 @@ def apply(file: IO[bytes], home: Home) -> None:
 
     A running server follows within a second. The key of a new project is printed here, and never again.
     """
+    from crocevia.engines.registry import check_engine
     from crocevia.runtime.control import apply as control
     from crocevia.runtime.control.declarations import LARGEST, parse
 
@@ -44,11 +44,3 @@ def export(home: Home) -> None:
 
     require(home)
     click.echo(spell(control.export(home)), nl=False)
-
-
-def check_engine(spec: EngineSpec) -> None:
-    """Raises GatewayError if a script could not be played."""
-    if spec.kind == "scripted" and spec.script:
-        from crocevia.engines.scripted.steps import parse
-
-        parse(spec.script, engine=spec.name)

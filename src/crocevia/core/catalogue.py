@@ -7,7 +7,9 @@ Unset limits mean unlimited; unset permissions mean no. Secrets are never in her
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -22,6 +24,36 @@ EngineKind = Literal[
     "llama",
     "scripted",
 ]
+
+
+class KindFacts(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rest of the program must know of a kind of engine.
+
+    own: it answers by itself, for nothing, and its models need no upstream id. weights: it loads weights in a process
+    of ours, slowly. plays: it takes a `script`. embeds: texts in, vectors out. paints: all of its models make pictures,
+    none does, or those `named` with the upstream id `image`. seller: whose price list its models are on where its
+    address does not say.
+    """
+
+    own: bool = False
+    weights: bool = False
+    plays: bool = False
+    embeds: bool = False
+    paints: Literal["all", "named", "none"] = "none"
+    seller: str = ""
+
+
+KIND_FACTS: Final[Mapping[EngineKind, KindFacts]] = MappingProxyType(
+    {
+        "anthropic": KindFacts(seller="anthropic"),
+        "openai-chat": KindFacts(seller="openai"),
+        "openai-responses": KindFacts(seller="openai"),
+        "openai-images": KindFacts(seller="openai", paints="all"),
+        "openai-embeddings": KindFacts(seller="openai", embeds=True),
+        "llama": KindFacts(own=True, weights=True),
+        "scripted": KindFacts(own=True, plays=True, paints="named"),
+    }
+)
 ToolRule = Literal["allow", "ask", "deny"]
 
 
@@ -30,13 +62,17 @@ class _Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EngineSpec(_Declared, frozen=True, kw_only=True):
-    """A connection to a provider. `script`: the rules of a `scripted` engine (see engines/scripted.py)."""
+    """A connection to a provider. `script`: the rules of a `scripted` engine (see engines/scripted/steps.py)."""
 
     name: str
     kind: EngineKind
     base_url: str | None = None
     api_key_env: str | None = None
     script: list[dict[str, Any]] | None = None
+
+    @property
+    def facts(self) -> KindFacts:
+        return KIND_FACTS[self.kind]
 
 
 class Prices(_Declared, frozen=True, kw_only=True):

@@ -46,3 +46,11 @@ def build(spec: EngineSpec, context: EngineContext) -> Engine:
         raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=spec.kind), param="kind")
     module, _, function = place.partition(":")
     return cast("Engine", getattr(import_module(module), function)(spec, context))
+
+
+def check_engine(spec: EngineSpec) -> None:
+    """Raises GatewayError if its script could not be played."""
+    if spec.facts.plays and spec.script:
+        from crocevia.engines.scripted.steps import parse
+
+        parse(spec.script, engine=spec.name)

@@ -102,7 +102,8 @@ def paints(catalogue: Catalogue, spec: ModelSpec) -> bool:
     engine = catalogue.engines.get(spec.engine)
     if engine is None:
         return False
-    return engine.kind == "openai-images" or (engine.kind == "scripted" and spec.upstream == "image")
+    painters = engine.facts.paints
+    return painters == "all" or (painters == "named" and spec.upstream == "image")
 
 
 class CatalogueHolder:

@@ -16,7 +16,6 @@ from .catalogue import CatalogueHolder
 from .gateway import EngineSource, Gateway, SideDraft
 
 ENCODE: Final = "embeddings"
-_KIND: Final = "openai-embeddings"
 _LONGEST: Final = 120.0
 _FREE: Final = Prices(input=0, output=0)
 
@@ -73,7 +72,7 @@ class Embeddings:
             return spec, engine
         for other in catalogue.models.values():
             declared = catalogue.engines.get(other.engine)
-            if declared is not None and declared.kind == _KIND:
+            if declared is not None and declared.facts.embeds:
                 engine = self._engines(other.engine)
                 assert isinstance(engine, EmbeddingEngine)
                 return other, engine

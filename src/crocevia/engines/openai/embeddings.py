@@ -12,15 +12,14 @@ import msgspec
 from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent
 from crocevia.engines.openai.chat import BASE_URL, bearer
 from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
-from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
-
-_PROBE_SECONDS = 10.0
+from crocevia.engines.upstream.retry import RetryPolicy, pause
+from crocevia.engines.upstream.service import Service, refuse_call
 
 
 class _Row(msgspec.Struct):
@@ -48,16 +47,14 @@ class EmbeddingsEngine:
 
     def __init__(self, name: str, base_url: str, api_key: str | None, http: HttpClient) -> None:
         self.name = name
-        self._base = base_url.rstrip("/")
-        self._headers = bearer(api_key)
-        self._http = http
+        self._service = Service(base_url, bearer(api_key), http)
         self._retry = RetryPolicy()
 
     def abilities(self, model: str) -> Abilities:
         return Abilities()
 
     def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
-        return _no_call(self.name)
+        return refuse_call(self.name)
 
     async def embed(self, request: EmbeddingRequest, *, deadline: float) -> Embedded:
         """Raises GatewayError."""
@@ -68,7 +65,7 @@ class EmbeddingsEngine:
         while True:
             attempt += 1
             try:
-                return _vectors(await self._post(data, deadline), len(request.texts))
+                return _vectors(await self._service.post("embeddings", data, deadline=deadline), len(request.texts))
             except GatewayError as failure:
                 wait = pause(self._retry, failure, attempt, deadline - loop.time())
                 if wait is None:
@@ -76,35 +73,10 @@ class EmbeddingsEngine:
             await asyncio.sleep(wait)
 
     async def probe(self) -> None:
-        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
-        response = await self._http.open("GET", f"{self._base}/models", self._headers, deadline=deadline)
-        try:
-            if response.status not in (200, 404, 405):
-                raise upstream_errors.from_status(response.status, await response.read(1 << 16), None)
-        finally:
-            response.close()
+        await self._service.probe()
 
     async def close(self) -> None:
         """The connections belong to the client that was passed in."""
-
-    async def _post(self, data: bytes, deadline: float) -> bytes:
-        response = await self._http.open("POST", f"{self._base}/embeddings", self._headers, data, deadline=deadline)
-        try:
-            body = await response.read()
-            if response.status != 200:
-                wait = retry_after(response.header("Retry-After"))
-                raise upstream_errors.from_status(response.status, body, wait)
-        except BaseException:
-            response.close()
-            raise
-        response.finish()
-        return body
-
-
-async def _no_call(name: str) -> AsyncGenerator[list[ModelEvent], None]:
-    if name:
-        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=name))
-    yield []
 
 
 def _vectors(body: bytes, wanted: int) -> Embedded:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import secrets
@@ -21,9 +20,8 @@ from crocevia.engines.openai.chat import BASE_URL, bearer
 from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
-from crocevia.engines.upstream.retry import retry_after
+from crocevia.engines.upstream.service import Service, refuse_call
 
-_PROBE_SECONDS: Final = 10.0
 _SIZES: Final = {"1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536", "as_input_image": "auto"}
 _FORMATS: Final = ("png", "jpeg", "webp")
 _SETTINGS: Final = (
@@ -59,15 +57,13 @@ class ImagesEngine:
 
     def __init__(self, name: str, base_url: str, api_key: str | None, http: HttpClient) -> None:
         self.name = name
-        self._base = base_url.rstrip("/")
-        self._headers = bearer(api_key)
-        self._http = http
+        self._service = Service(base_url, bearer(api_key), http)
 
     def abilities(self, model: str) -> Abilities:
         return Abilities()
 
     def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
-        return _no_call(self.name)
+        return refuse_call(self.name)
 
     def settings(self, model: str) -> tuple[ImageSetting, ...]:
         return _SETTINGS
@@ -96,44 +92,19 @@ class ImagesEngine:
         fields = _fields(wish, with_inputs=bool(inputs))
         if inputs:
             boundary = secrets.token_hex(16)
-            headers = self._headers | {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+            headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
             body = _form(boundary, fields, inputs, mask)
-            answer = await self._post("images/edits", headers, body, deadline)
+            answer = await self._service.post("images/edits", body, deadline=deadline, headers=headers)
         else:
-            answer = await self._post("images/generations", self._headers, msgspec.json.encode(fields), deadline)
+            answer = await self._service.post("images/generations", msgspec.json.encode(fields), deadline=deadline)
         known = {setting.key for setting in _SETTINGS}
         return _painted(answer, wish, tuple(sorted(key for key in wish.settings if key not in known)))
 
     async def probe(self) -> None:
-        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
-        response = await self._http.open("GET", f"{self._base}/models", self._headers, deadline=deadline)
-        try:
-            if response.status not in (200, 404, 405):
-                raise upstream_errors.from_status(response.status, await response.read(1 << 16), None)
-        finally:
-            response.close()
+        await self._service.probe()
 
     async def close(self) -> None:
         """The connections belong to the client that was passed in."""
-
-    async def _post(self, path: str, headers: dict[str, str], body: bytes, deadline: float) -> bytes:
-        response = await self._http.open("POST", f"{self._base}/{path}", headers, body, deadline=deadline)
-        try:
-            answer = await response.read()
-            if response.status != 200:
-                wait = retry_after(response.header("Retry-After"))
-                raise upstream_errors.from_status(response.status, answer, wait)
-        except BaseException:
-            response.close()
-            raise
-        response.finish()
-        return answer
-
-
-async def _no_call(name: str) -> AsyncGenerator[list[ModelEvent], None]:
-    if name:
-        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=name))
-    yield []
 
 
 def _fields(wish: ImageWish, *, with_inputs: bool) -> dict[str, Any]:

@@ -36,7 +36,6 @@ _LIMITS: Final = {
 _HEADER_SAFE: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"[!-~]{8,4096}")
-_SELF_CONTAINED: Final = ("llama", "scripted")
 
 
 def check_secret(secret: Any, place: str, problems: Problems) -> None:
@@ -95,7 +94,7 @@ def _engine(spec: EngineSpec, place: str, problems: Problems) -> None:
         problems.append(Problem(f"{place}.base_url", say("address_shape")))
     if spec.api_key_env is not None and not _VARIABLE.fullmatch(spec.api_key_env):
         problems.append(Problem(f"{place}.api_key_env", say("variable_shape")))
-    if spec.script is not None and spec.kind != "scripted":
+    if spec.script is not None and not spec.facts.plays:
         problems.append(Problem(f"{place}.script", say("script_elsewhere")))
 
 
@@ -203,7 +202,7 @@ def check_models(models: Mapping[str, ModelSpec], engines: Mapping[str, EngineSp
         engine = engines.get(model.engine)
         if engine is None:
             problems.append(Problem(f"{place}.engine", say("name_unknown", kind="engine")))
-        elif not model.upstream and engine.kind not in _SELF_CONTAINED:
+        elif not model.upstream and not engine.facts.own:
             problems.append(Problem(f"{place}.upstream", say("field_missing")))
         if model.reserve is not None and model.reserve not in models:
             problems.append(Problem(f"{place}.reserve", say("name_unknown", kind="model")))

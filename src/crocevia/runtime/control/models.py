@@ -69,7 +69,7 @@ def sunset(spec: ModelSpec) -> float | None:
 
 def _talks(catalogue: Catalogue, spec: ModelSpec, now: float) -> bool:
     engine = catalogue.engines.get(spec.engine)
-    embeds = engine is not None and engine.kind == "openai-embeddings"
+    embeds = engine is not None and engine.facts.embeds
     return not embeds and not paints(catalogue, spec) and _stays(spec, now)
 
 

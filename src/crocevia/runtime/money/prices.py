@@ -11,18 +11,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from crocevia.core.catalogue import EngineKind, EngineSpec, ModelSpec
+from crocevia.core.catalogue import EngineSpec, ModelSpec
 from crocevia.policy.prices import FREE, Rates, Table, declared, find, find_provider
 
-# Whose list a kind of engine goes by, where its address does not say.
-_PROVIDERS: Final[dict[EngineKind, str]] = {
-    "anthropic": "anthropic",
-    "openai-chat": "openai",
-    "openai-responses": "openai",
-    "openai-images": "openai",
-    "openai-embeddings": "openai",
-}
-_OURS: Final = frozenset({"llama", "scripted"})
 _DAY: Final = 86_400
 
 
@@ -43,11 +34,11 @@ def rates_of(model: ModelSpec, engine: EngineSpec | None, now: float) -> Rates |
         return declared(model.prices)
     if engine is None:
         return None
-    if engine.kind in _OURS:
+    if engine.facts.own:
         return FREE
     provider = find_provider(table(), engine.base_url) if engine.base_url else None
     day = datetime.fromtimestamp(now, UTC).date().isoformat()
-    return find(table(), provider or _PROVIDERS[engine.kind], model.upstream, day)
+    return find(table(), provider or engine.facts.seller, model.upstream, day)
 
 
 class PriceBook:

@@ -27,7 +27,6 @@ from . import words
 from .tools import BuiltIn, Toolbox
 
 MOST: Final = 1000
-_FREE: Final = frozenset({"llama", "scripted"})
 _RULES: Final = frozenset(get_args(ToolRule))
 
 
@@ -83,7 +82,7 @@ async def cast_of(
     leader = rows.agents[0]
     if specs[leader.name] is None:
         raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model_of(control, leader)))
-    free = {name for name, engine in catalogue.engines.items() if engine.kind in _FREE}
+    free = {name for name, engine in catalogue.engines.items() if engine.facts.own}
     built: dict[str, dict[str, BuiltIn]] = {agent.name: await _built(toolbox, agent, without) for agent in rows.agents}
     everything = {name: item for tools in built.values() for name, item in tools.items()}
     clients = {agent.name: _clients(agent, rows.tools, everything) for agent in rows.agents}
@@ -111,7 +110,7 @@ async def cast_of(
         )
     spec = specs[leader.name]
     engine = None if spec is None else catalogue.engines.get(spec.engine)
-    return Cast(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.kind == "llama")
+    return Cast(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.facts.weights)
 
 
 async def solo(
@@ -136,7 +135,7 @@ async def solo(
         if tool.name in built:
             raise GatewayError(Code.INVALID_REQUEST, say("tool_is_own", name=tool.name), param=f"tools[{index}].name")
     engine = catalogue.engines.get(spec.engine)
-    free = {spec.engine} if engine is not None and engine.kind in _FREE else set()
+    free = {spec.engine} if engine is not None and engine.facts.own else set()
     mine = [tool.name for tool in brief.tools]
     plan = Plan(
         agents=(_card(agent, model, spec, free, [*built, *mine]),),
