@@ -9,7 +9,7 @@ from crocevia.core.errors import Code, GatewayError, say
 
 from .types import Receive
 
-UPLOAD_SECONDS: Final = 900.0  # for the whole of a body that comes in pieces
+UPLOAD_SECONDS: Final = 900.0  # for the whole of a body, from the wait for its first piece on
 DISCARD_BYTES: Final = 40 * 1024 * 1024
 DISCARD_SECONDS: Final = 5.0
 
@@ -22,20 +22,21 @@ async def read_body(receive: Receive, limit: int, declared: int | None, *, asks:
     """The whole body. declared: its Content-Length, if any. asks: the caller sends none before it is told to.
 
     Raises GatewayError(TOO_LARGE) above `limit` bytes, after having read on for a while: a caller that is still
-    writing would see a reset instead of the answer. Raises ClientGone.
+    writing would see a reset instead of the answer. Raises GatewayError(INVALID_REQUEST) after UPLOAD_SECONDS, and
+    ClientGone.
     """
     if declared is not None and declared > limit:
         if not asks:
             await discard(receive)
         raise too_large(limit)
-    message = await receive()
-    if message["type"] == "http.request" and not message.get("more_body"):
-        body: bytes = message.get("body", b"")
-        if len(body) <= limit:
-            return body
-        raise too_large(limit)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
+            message = await receive()
+            if message["type"] == "http.request" and not message.get("more_body"):
+                body: bytes = message.get("body", b"")
+                if len(body) <= limit:
+                    return body
+                raise too_large(limit)
             return await _collect(receive, message, limit)
     except TimeoutError:
         raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None

@@ -16,7 +16,6 @@ from crocevia.runtime.control.context import invalid
 from .body import pieces as body_pieces
 from .operation import Request
 
-UPLOAD_SECONDS: Final = 900.0  # for the whole of a form
 _OVERHEAD: Final = 64 * 1024  # bytes of a form around its file
 _MAX_BOUNDARY: Final = 70
 _MAX_NAME: Final = 255

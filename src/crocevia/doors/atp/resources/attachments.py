@@ -6,13 +6,14 @@ import asyncio
 import re
 from typing import Final
 
+from crocevia.asgi.body import UPLOAD_SECONDS
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.control import chat_attachments as attachments
 from crocevia.runtime.control import uploads
 
 from ..delivery import attachment as as_file
 from ..delivery import deliver
-from ..form import UPLOAD_SECONDS, FileForm
+from ..form import FileForm
 from ..operation import Answer, Operation, Request, Rule, Stream, data
 from ..query import read_query
 from ..wire import attachments as wire

@@ -7,11 +7,12 @@ from typing import Any
 
 import msgspec
 
+from crocevia.asgi.body import UPLOAD_SECONDS
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.control import images, uploads
 
 from ..delivery import attachment, deliver
-from ..form import UPLOAD_SECONDS, FileForm
+from ..form import FileForm
 from ..operation import Answer, Operation, Request, Stream, data
 from ..origin import origin
 from ..query import read_query
