@@ -13,8 +13,7 @@ from starlette.responses import Response
 from crocevia.asgi.hangup import gone, until_first
 from crocevia.asgi.stream import EVENT_HEADERS, PING
 from crocevia.core.turn import entries as e
-from crocevia.log import Row
-from crocevia.runtime.turns import Turns
+from crocevia.runtime.turns import Row, Turns
 
 from .services import Receive, Scope, Send
 from .turn_events import TurnEvents, spell
