@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
+import tomllib
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 400
-SOURCES = sorted([*ROOT.glob("src/**/*.py"), *ROOT.glob("sdk/python/src/**/*.py"), *ROOT.glob("bench/**/*.py")])
+ROOMS = ("src", "sdk/python/src", "bench", "examples")
+SOURCES = sorted(path for room in ROOMS for path in ROOT.glob(f"{room}/**/*.py"))
+IMPORTED_AS = {"argon2-cffi": "argon2", "markdown-it-py": "markdown_it", "pillow": "PIL"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -22,6 +26,17 @@ def test_a_module_is_short_enough_to_hold_in_the_head(path: Path) -> None:
 def test_a_module_says_what_it_is_for(path: Path) -> None:
     text = path.read_text(encoding="utf-8").lstrip()
     assert not text or text.startswith(('"""', 'r"""')), f"{path.relative_to(ROOT)} opens without a docstring"
+
+
+def test_core_may_import_no_dependency_but_msgspec() -> None:
+    """The contract lists modules one by one: a new dependency belongs there too."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    extras = project["project"]["optional-dependencies"]
+    wanted = [*project["project"]["dependencies"], *extras["local"], *extras["mcp"]]
+    names = {re.split(r"[^\w-]", line)[0] for line in wanted} - {"msgspec"}
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (core,) = (one for one in contracts if one.get("source_modules") == ["crocevia.core"])
+    assert core["forbidden_modules"] == sorted(IMPORTED_AS.get(name, name.replace("-", "_")) for name in names)
 
 
 def tracked() -> list[str]:
