@@ -95,7 +95,8 @@ def test_the_other_names_of_the_token_are_accepted_and_ours_win(tmp_path: Path) 
 
 
 def test_variables_that_are_not_settings_are_left_alone(tmp_path: Path) -> None:
-    loaded(tmp_path, env={"CROCEVIA_HOME": "/x", "CROCEVIA_PROJECT_KEY": "k", "CROCEVIA_URL": "u"})
+    env = {"CROCEVIA_HOME": "/x", "CROCEVIA_PROJECT_KEY": "k", "CROCEVIA_URL": "u"}
+    assert loaded(tmp_path, env=env) == loaded(tmp_path, env={})
 
 
 def test_json5_with_the_same_tree_is_accepted(tmp_path: Path) -> None:

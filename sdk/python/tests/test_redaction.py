@@ -180,9 +180,7 @@ def test_a_secret_prints_itself_nowhere() -> None:
 def test_scrubbing_keeps_the_words_and_drops_the_secrets() -> None:
     text = "see https://user:pw@host/a?signature=abc&x=1, Authorization: Bearer abc.def eyJhbGciOiJF.eyJzdWIi.sig end"
     cleaned = scrub(text)
-    assert cleaned.startswith("see https://host/a?*** Authorization: ***") or "https://host/a" in cleaned
-    for secret in ("pw", "signature", "abc", "eyJ"):
-        assert secret not in cleaned
+    assert cleaned == "see https://host/a?*** Authorization: *** *** end"
     assert safe_url("http://[::1") == "***"
 
 
