@@ -10,7 +10,7 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
@@ -84,6 +84,27 @@ def open_stream(port: int) -> socket.socket:
     return sock
 
 
+def until(true: Callable[[], bool]) -> None:
+    """A bounded poll on another process, which has no event to wait for."""
+    end = time.monotonic() + 10
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def refuses(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), timeout=10).close()
+    except ConnectionError:
+        return True
+    return False
+
+
+def records(home: Path) -> int:
+    with closing(sqlite3.connect(home / "crocevia.db")) as rows:
+        return int(rows.execute("SELECT count(*) FROM call_records").fetchone()[0])
+
+
 def test_it_says_where_it_serves_and_ends_well_on_a_signal(tmp_path: Path) -> None:
     with process(tmp_path) as (child, banner):
         assert banner["event"] == "serving"
@@ -132,7 +153,7 @@ def test_a_second_signal_leaves_at_once(tmp_path: Path) -> None:
     with process(tmp_path, SLOW) as (child, banner):
         sock = open_stream(port_of(banner))
         child.send_signal(signal.SIGINT)
-        time.sleep(0.3)  # two signals at the same moment would be one
+        until(lambda: refuses(port_of(banner)))  # two signals at the same moment would be one
         began = time.monotonic()
         child.send_signal(signal.SIGINT)
         child.wait(timeout=10)
@@ -190,7 +211,7 @@ def test_calls_of_a_killed_process_are_settled_and_still_count(tmp_path: Path) -
     with process(tmp_path, SLOW) as (child, banner):
         open_stream(port_of(banner)).close()
         sock = open_stream(port_of(banner))
-        time.sleep(0.2)  # the record is written without anybody waiting for it
+        until(lambda: records(tmp_path) == 2)  # written without anybody waiting for them
         child.kill()
         child.wait(timeout=10)
         sock.close()

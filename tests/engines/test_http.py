@@ -84,7 +84,8 @@ def test_a_finished_exchange_leaves_its_connection_for_the_next() -> None:
         response.finish()  # the end has not arrived yet
         gate.set()
         await provider.requests[0].ended.wait()
-        await asyncio.sleep(0.05)
+        while not http._kept:  # the tail is on its way to us; the run is bounded
+            await asyncio.sleep(0.001)
         assert await (await send(http, provider.url)).read() == b"all"
         assert provider.open == 1
 
@@ -166,7 +167,7 @@ def test_idle_time_counts_only_while_someone_reads() -> None:
     async def _(http: HttpClient, provider: Provider) -> None:
         response = await send(http, provider.url)
         assert await response.chunk() == b"a"
-        await asyncio.sleep(0.25)  # a slow reader is not a silent provider
+        await asyncio.sleep(0.25)  # longer than `idle`: a slow reader is not a silent provider
         gate.set()
         assert await response.read() == b"b"
 
@@ -285,6 +286,9 @@ def test_a_certificate_that_nobody_signed_is_not_trusted() -> None:
 
 @pytest.mark.skipif(sys.platform != "linux", reason="counts open files in /proc")
 def test_a_large_request_that_nobody_reads_is_given_up_at_once() -> None:
+    import fcntl
+    import termios
+
     class Deaf(asyncio.Protocol):
         def connection_made(self, transport: asyncio.BaseTransport) -> None:
             cast("asyncio.Transport", transport).pause_reading()
@@ -294,6 +298,10 @@ def test_a_large_request_that_nobody_reads_is_given_up_at_once() -> None:
     accepted: list[asyncio.Transport] = []
     came = asyncio.Event()
 
+    def unread(transport: asyncio.Transport) -> int:
+        waiting = fcntl.ioctl(transport.get_extra_info("socket").fileno(), termios.FIONREAD, bytes(4))
+        return int.from_bytes(waiting, sys.byteorder)
+
     async def work() -> None:
         server = await asyncio.get_running_loop().create_server(Deaf, "127.0.0.1", 0)
         http = HttpClient()
@@ -301,11 +309,13 @@ def test_a_large_request_that_nobody_reads_is_given_up_at_once() -> None:
         before = len(os.listdir("/proc/self/fd"))
         task = asyncio.create_task(send(http, f"http://127.0.0.1:{port}", b"x" * (32 * 2**20)))
         await came.wait()
-        await asyncio.sleep(0.05)
+        while not unread(accepted[0]):  # the request is under way
+            await asyncio.sleep(0.001)
         task.cancel()
         await asyncio.wait([task])
-        await asyncio.sleep(0.05)
-        left = len(os.listdir("/proc/self/fd")) - before
+        async with asyncio.timeout(1):
+            while (left := len(os.listdir("/proc/self/fd")) - before) > 1:
+                await asyncio.sleep(0.001)
         accepted[0].abort()
         await http.close()
         server.close()

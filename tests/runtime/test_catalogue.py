@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 
 from crocevia.core.errors import GatewayError
-from crocevia.runtime.catalogue import Catalogue, CatalogueHolder, ProjectKey, changed_engines, digest
+from crocevia.runtime import catalogue
+from crocevia.runtime.catalogue import Catalogue, CatalogueHolder, ProjectKey, changed_engines, digest, load
 from crocevia.runtime.control.apply import apply
 from crocevia.runtime.control.declarations import parse
 from crocevia.runtime.control.init import Initialised, init
-from crocevia.storage.database import Database, immediate
+from crocevia.storage.database import Database, Transaction, immediate
 from crocevia.storage.home import Home
 from tests.aio import run
 
@@ -67,8 +68,17 @@ def test_what_another_process_applies_is_live_within_a_second(home: Home) -> Non
     run(check())
 
 
-def test_a_change_that_cannot_be_read_changes_nothing_and_is_told_once(home: Home) -> None:
+def test_a_change_that_cannot_be_read_changes_nothing_and_is_told_once(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
     told: list[Exception | None] = []
+    tries: list[int] = []
+
+    def counted(tx: Transaction, home: Home) -> Catalogue:
+        tries.append(1)
+        return load(tx, home)
+
+    monkeypatch.setattr(catalogue, "load", counted)
 
     async def check() -> None:
         db = Database(home.database)
@@ -80,7 +90,9 @@ def test_a_change_that_cannot_be_read_changes_nothing_and_is_told_once(home: Hom
             tx.connection.execute("UPDATE meta SET value = '77' WHERE key = 'catalogue_revision'")
         while not told:
             await asyncio.sleep(0.01)
-        await asyncio.sleep(0.05)
+        failed = len(tries)
+        while len(tries) < failed + 3:
+            await asyncio.sleep(0.01)
         assert holder.current is before
         assert len(told) == 1
         with immediate(home.database) as tx:
