@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from crocevia.cli import main
 from crocevia.runtime.control.audit import entries
 from crocevia.runtime.control.init import init
-from crocevia.runtime.control.jwks import PUBLISH_SECONDS, Signer, unbase64url
+from crocevia.runtime.signing_keys import PUBLISH_SECONDS, Signer, unbase64url
 from crocevia.storage.database import snapshot
 from crocevia.storage.home import Home
 from tests.live import LiveServer, live_server

@@ -13,11 +13,11 @@ from crocevia.documents.fetch import Fetcher
 from crocevia.policy.budget import Standing
 from crocevia.policy.prices import usd
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.money.budget_webhooks import BudgetWebhooks
 from crocevia.runtime.money.follower import SpendFollower
 from crocevia.runtime.money.prices import PriceBook
 from crocevia.runtime.money.spend import Spend
+from crocevia.runtime.signing_keys import Signer
 from crocevia.storage.database import Database
 
 

@@ -9,9 +9,9 @@ from typing import Any
 from crocevia.documents.fetch import Fetcher
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.painting.provider import Painting
 from crocevia.runtime.painting.work import ImageWork
+from crocevia.runtime.signing_keys import Signer
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 

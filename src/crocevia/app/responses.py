@@ -12,13 +12,13 @@ from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.doors.responses import Desk, ResponsesDoor, Targets
 from crocevia.engines.e5.engine import E5Engine, is_installed
+from crocevia.runtime.answers_store import Responses
 from crocevia.runtime.control.context import Control
-from crocevia.runtime.control.intake import RESPONSES, FetchPolicy, Intake, Limits
 from crocevia.runtime.control.operators import LockoutRules, Rules, networks, open_operators
-from crocevia.runtime.control.responses import Responses
 from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
+from crocevia.runtime.text_intake import RESPONSES, FetchPolicy, Intake, Limits
 from crocevia.runtime.turns.runs import Runs
 
 from .housekeeping import keep_house

@@ -18,11 +18,11 @@ from crocevia.doors.pepper import PepperDoor
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
-from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.painting.provider import Painting
 from crocevia.runtime.records import CallRecords
+from crocevia.runtime.signing_keys import Signer
 from crocevia.runtime.turns import Turns
 from crocevia.storage import migrate
 from crocevia.storage.database import Database

@@ -43,7 +43,7 @@ def listed(as_json: bool, home: Home) -> None:
 def rotate(as_json: bool, home: Home) -> None:
     """Publish a new key, which signs ten minutes later, when every reader of the list knows it."""
     from crocevia.runtime.control.audit import note
-    from crocevia.runtime.control.jwks import Signer
+    from crocevia.runtime.signing_keys import Signer
 
     from .store import actor, writing
 
@@ -63,7 +63,7 @@ def rotate(as_json: bool, home: Home) -> None:
 def remove(kid: str, home: Home) -> None:
     """End a key that signs no more, and with it every API key that it signed."""
     from crocevia.runtime.control.audit import note
-    from crocevia.runtime.control.jwks import Signer
+    from crocevia.runtime.signing_keys import Signer
     from crocevia.storage import meta
 
     from .store import actor, writing
@@ -76,7 +76,7 @@ def remove(kid: str, home: Home) -> None:
 
 
 def _listed(home: Home) -> list[dict[str, str]]:
-    from crocevia.runtime.control.jwks import PUBLISH_SECONDS, Signer
+    from crocevia.runtime.signing_keys import PUBLISH_SECONDS, Signer
 
     from .store import require
 

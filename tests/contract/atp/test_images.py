@@ -19,7 +19,7 @@ from PIL import Image
 from crocevia.doors.atp import AtpDoor
 from crocevia.runtime.control import images
 from crocevia.runtime.control.images import uploads
-from crocevia.runtime.control.jwks import base64url, unbase64url
+from crocevia.runtime.signing_keys import base64url, unbase64url
 from tests.contract.atp.forms import form, headers
 from tests.contract.atp.studio import ORDER, Studio, paint
 from tests.contract.requirements import requirement

@@ -19,7 +19,7 @@ from crocevia.core.errors import GatewayError
 from crocevia.doors.atp.door import AtpDoor
 from crocevia.doors.atp.operation import Operation, Request, Stream
 from crocevia.runtime.control.api_keys import ApiKeys
-from crocevia.runtime.control.jwks import PUBLISH_SECONDS, Signer
+from crocevia.runtime.signing_keys import PUBLISH_SECONDS, Signer
 from tests.contract.requirements import requirement
 from tests.doors.atp.house import House, live
 

@@ -18,8 +18,8 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.documents.fetch import Delivery, Fetcher, FetchPolicy
 from crocevia.policy.budget import Standing
 from crocevia.policy.periods import day_of
-from crocevia.runtime.control.jwks import Signer
 from crocevia.runtime.money.budget_webhooks import BACK_OFF, BudgetWebhooks
+from crocevia.runtime.signing_keys import Signer
 from crocevia.storage import migrate, watching
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home

@@ -22,7 +22,7 @@ from crocevia.core.messages import (
     ToolMessage,
     UserMessage,
 )
-from crocevia.runtime.control.intake import Source, Taken
+from crocevia.runtime.text_intake import Source, Taken
 
 from . import parts, wire
 from .parts import Placing, wrong

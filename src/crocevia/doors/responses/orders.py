@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from crocevia.core.messages import Message, ToolMessage, UserMessage
+from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
-from crocevia.runtime.control.responses import StoredResponse
 from crocevia.runtime.gateway import CallDraft
 from crocevia.runtime.turns.runs import Brief, Order, Place
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import FilePart, Part, TextPart
-from crocevia.runtime.control.intake import Source, Taken
+from crocevia.runtime.text_intake import Source, Taken
 
 from . import wire
 

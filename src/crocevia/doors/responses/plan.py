@@ -14,10 +14,10 @@ from crocevia.core.calls import Sampling
 from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
-from crocevia.runtime.control.intake import Intake
+from crocevia.runtime.answers_store import Link, Responses, StoredResponse, previous_missing
 from crocevia.runtime.control.operators import Operator, Operators
-from crocevia.runtime.control.responses import Link, Responses, StoredResponse, previous_missing
 from crocevia.runtime.gateway import CallDraft, Gateway
+from crocevia.runtime.text_intake import Intake
 from crocevia.runtime.turns.runs import Order, Runs
 
 from . import items, options, orders, resource, wire

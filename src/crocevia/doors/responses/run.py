@@ -10,7 +10,7 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
-from crocevia.runtime.control.responses import StoredResponse
+from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.gateway import Call, Cut
 from crocevia.runtime.turns.runs import AgentRun
 

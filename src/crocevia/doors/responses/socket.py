@@ -12,8 +12,8 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
-from crocevia.runtime.control.responses import StoredResponse
 from crocevia.runtime.gateway import Cut
 
 from . import errors, head, plan

@@ -10,7 +10,7 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.runtime.control.responses import StoredResponse
+from crocevia.runtime.answers_store import StoredResponse
 
 from . import head, items, wire
 from .background import UNFINISHED, Background

@@ -12,12 +12,11 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.runtime.catalogue import digest
+from crocevia.runtime.signing_keys import Signer
 from crocevia.storage import api_keys as rows
 from crocevia.storage.api_keys import ApiKey
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, key_secret
-
-from .jwks import Signer
 
 __all__ = ["LIFETIMES", "SCOPES", "ApiKey", "ApiKeys", "Lifetime", "Minted", "Principal", "mint"]
 

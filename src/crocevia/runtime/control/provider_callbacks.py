@@ -19,9 +19,9 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.signing_keys import unbase64url
 
 from .context import Control, invalid
-from .jwks import unbase64url
 
 WITHOUT: Final = frozenset({"vertex", "openai", "recraft", "byteplus"})
 PER_MINUTE: Final = 600

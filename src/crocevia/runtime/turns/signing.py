@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core.turn.entries import Signature
-from crocevia.runtime.control.jwks import Signer
+from crocevia.runtime.signing_keys import Signer
 
 _SAFE: Final = 2**53 - 1
 

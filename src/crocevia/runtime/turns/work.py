@@ -12,7 +12,7 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.ids import derive
-from crocevia.runtime.control.jwks import Signer
+from crocevia.runtime.signing_keys import Signer
 
 from .casting import Cast
 from .driver import Driver

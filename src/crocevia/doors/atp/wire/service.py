@@ -6,7 +6,7 @@ from datetime import datetime
 
 import msgspec
 
-from crocevia.runtime.control.jwks import Jwk
+from crocevia.runtime.signing_keys import Jwk
 
 
 class JwksDocument(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.runtime.control.throttle import Throttle
+from crocevia.policy.throttle import Throttle
 
 
 def test_the_limit_holds_in_every_minute_and_says_when_to_come_back() -> None:
