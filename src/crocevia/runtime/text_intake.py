@@ -1,4 +1,4 @@
-"""What callers attach, as parts for a model: documents as text before an engine is chosen, within a door's own limits."""
+"""What callers attach, as parts for a model: documents as text before there is an engine, with a door's own limits."""
 
 from __future__ import annotations
 
