@@ -118,7 +118,8 @@ def test_a_background_run_outlives_kill_9(tmp_path: Path) -> None:
         made = ask(server, "/v1/responses", body)
         path = f"/v1/responses/{made['id']}"
         until(lambda: ask(server, path)["status"] == "in_progress")
-        time.sleep(0.6)  # some of it is said
+        with urllib.request.urlopen(follow(server, path), timeout=20) as told:
+            until(lambda: b"two" in told.readline())  # some of it is said
         server.process.send_signal(signal.SIGKILL)
         server.process.wait(10)
         port = server.url.rpartition(":")[2]
