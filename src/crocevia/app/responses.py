@@ -19,7 +19,7 @@ from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.text_intake import RESPONSES, FetchPolicy, Intake, Limits
-from crocevia.runtime.turns.runs import Runs
+from crocevia.runtime.turns.run_service import Runs
 
 from .housekeeping import keep_house
 

@@ -107,7 +107,7 @@ def test_a_cancel_that_was_accepted_before_the_end_is_done_before_anything_else(
         turn = await place.say(chat, "slow")
         await watcher.until("agent.text.delta")
         log, at = place.service.turns._log, len(watcher.events)
-        await place.service.turns._stage.close()  # the process is gone for this turn; its command came in time
+        await place.service.turns._supervisor.close()  # the process is gone for this turn; its command came in time
         await log.put_command(chat, "cancel", turn, b"user", 1, turn=turn)
         await place.reopen()
         watcher = await place.watch(chat)

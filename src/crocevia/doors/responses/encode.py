@@ -23,7 +23,7 @@ from crocevia.core.events import (
     ToolCallDone,
     ToolCallStarted,
 )
-from crocevia.runtime.turns.runs import RunEvent, StepEnded
+from crocevia.runtime.turns.run_service import RunEvent, StepEnded
 
 from . import wire
 from .frames import Frame

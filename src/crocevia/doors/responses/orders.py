@@ -6,7 +6,7 @@ from crocevia.core.messages import Message, ToolMessage, UserMessage
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import CallDraft
-from crocevia.runtime.turns.runs import Brief, Order, Place
+from crocevia.runtime.turns.run_service import Brief, Order, Place
 
 from .options import Tools
 from .targets import Target

@@ -18,7 +18,7 @@ from crocevia.runtime.answers_store import Link, Responses, StoredResponse, prev
 from crocevia.runtime.control.operators import Operator, Operators
 from crocevia.runtime.gateway import CallDraft, Gateway
 from crocevia.runtime.text_intake import Intake
-from crocevia.runtime.turns.runs import Order, Runs
+from crocevia.runtime.turns.run_service import Order, Runs
 
 from . import items, options, orders, resource, wire
 from .head import Head, session_key

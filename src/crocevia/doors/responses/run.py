@@ -12,7 +12,7 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.gateway import Call, Cut
-from crocevia.runtime.turns.runs import AgentRun
+from crocevia.runtime.turns.run_service import AgentRun
 
 from . import errors, options, resource
 from .encode import Encoder

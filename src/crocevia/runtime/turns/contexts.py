@@ -15,28 +15,28 @@ from crocevia.runtime.control import chats
 from crocevia.storage.chats import Chat
 
 from . import words
-from .rooms import Room, now_ms
-from .stage import Stage
+from .open_chats import Room, now_ms
+from .supervisor import Supervisor
 
 
-async def fork(stage: Stage, user_id: str, source_id: str, destination_id: str) -> None:
+async def fork(supervisor: Supervisor, user_id: str, source_id: str, destination_id: str) -> None:
     """Give an empty chat of the same owner and workspace the whole context of this one.
 
     Raises GatewayError: NOT_FOUND, CONFLICT (`turn_in_progress`), INVALID_REQUEST (`invalid_fork_destination`).
     """
-    source = await chats.find(stage.control, user_id, source_id)
-    destination = await _destination(stage, source, destination_id)
+    source = await chats.find(supervisor.control, user_id, source_id)
+    destination = await _destination(supervisor, source, destination_id)
     first, second = sorted((source_id, destination_id))
-    async with stage.rooms.lock(first), stage.rooms.lock(second):
-        origin = await stage.rooms.enter(source)
+    async with supervisor.rooms.lock(first), supervisor.rooms.lock(second):
+        origin = await supervisor.rooms.enter(source)
         check_idle(origin)
-        target = await stage.rooms.enter(destination)
+        target = await supervisor.rooms.enter(destination)
         if target.fold.turns or target.fold.history:
             raise _bad_destination()
-        await _replace(stage, target, origin.fold.history)
+        await _replace(supervisor, target, origin.fold.history)
 
 
-async def restore(stage: Stage, user_id: str, chat_id: str, items: Sequence[tuple[str, str]]) -> None:
+async def restore(supervisor: Supervisor, user_id: str, chat_id: str, items: Sequence[tuple[str, str]]) -> None:
     """Replace a chat's context. items: (kind, content): `compacted` first, then `assistant`.
 
     Raises GatewayError: NOT_FOUND, CONFLICT (`turn_in_progress`), INVALID_REQUEST (`invalid_orchestrator_context`).
@@ -44,11 +44,11 @@ async def restore(stage: Stage, user_id: str, chat_id: str, items: Sequence[tupl
     kinds = [kind for kind, _ in items]
     if kinds[:1] != ["compacted"] or any(kind != "assistant" for kind in kinds[1:]):
         raise GatewayError(Code.INVALID_REQUEST, say("invalid_orchestrator_context"), param="orchestrator_context")
-    chat = await chats.find(stage.control, user_id, chat_id)
-    async with stage.rooms.lock(chat_id):
-        room = await stage.rooms.enter(chat)
+    chat = await chats.find(supervisor.control, user_id, chat_id)
+    async with supervisor.rooms.lock(chat_id):
+        room = await supervisor.rooms.enter(chat)
         check_idle(room)
-        await _replace(stage, room, tuple(words.restored(kind, content) for kind, content in items))
+        await _replace(supervisor, room, tuple(words.restored(kind, content) for kind, content in items))
 
 
 def check_idle(room: Room) -> None:
@@ -64,21 +64,21 @@ def _waiting_for(turn: Turn) -> str:
     return "client_tool" if turn.open_calls(CallState.REQUESTED) else "nothing"
 
 
-async def _replace(stage: Stage, room: Room, context: tuple[Message, ...]) -> None:
+async def _replace(supervisor: Supervisor, room: Room, context: tuple[Message, ...]) -> None:
     entry = e.ContextReplaced(turn="", at=now_ms(), items=context)
     try:
-        await stage.log.append(room.fence, [entry])
+        await supervisor.log.append(room.fence, [entry])
         room.fold.apply(entry)
     except BaseException:
-        stage.rooms.forget(room.chat.id)  # nobody knows whether it was written: read it again
+        supervisor.rooms.forget(room.chat.id)  # nobody knows whether it was written: read it again
         raise
 
 
-async def _destination(stage: Stage, source: Chat, destination_id: str) -> Chat:
+async def _destination(supervisor: Supervisor, source: Chat, destination_id: str) -> Chat:
     if not is_id(destination_id, "cht") or destination_id == source.id:
         raise _bad_destination()
     try:
-        found = await chats.find(stage.control, source.user_id, destination_id)
+        found = await chats.find(supervisor.control, source.user_id, destination_id)
     except GatewayError:
         raise _bad_destination() from None
     if found.workspace_id != source.workspace_id:

@@ -16,7 +16,7 @@ from crocevia.log import Appended, Command, Effect, Fence
 
 from .commands import fact_of
 from .effects import effects_of
-from .rooms import Room, now_ms
+from .open_chats import Room, now_ms
 
 
 class Journal(Protocol):

@@ -15,7 +15,7 @@ from crocevia.log import Coalescer, Piece
 from crocevia.runtime.gateway import Call
 
 from .driver import Driver
-from .rooms import now_ms
+from .open_chats import now_ms
 
 
 class Listener(Protocol):

@@ -23,11 +23,11 @@ from crocevia.runtime.gateway import Call, CallDraft, Gateway
 from . import files, words
 from .asides import Aside
 from .casting import Cast, Part
-from .drafts import drafted
 from .driver import Driver
 from .hearing import Heard, Listener
+from .open_chats import now_ms
 from .purse import Purse
-from .rooms import now_ms
+from .run_calls import drafted
 from .settings import TurnSettings
 from .steps import GONE, STOPPED, Bill, Step, bill_of, fault_of
 

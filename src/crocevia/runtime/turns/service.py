@@ -26,10 +26,10 @@ from crocevia.storage.chats import Chat
 from . import contexts, files
 from .commands import Output, Steering, Verdict
 from .feed import Feed
-from .rooms import Room, now_ms
-from .runs import Runs
+from .open_chats import Room, now_ms
+from .run_service import Runs
 from .settings import TurnSettings
-from .stage import Failed, Stage
+from .supervisor import Failed, Supervisor
 from .tools import Toolbox
 
 LAST_LOOK: Final = 0.2  # seconds
@@ -58,9 +58,9 @@ class Turns:
         self._log = log
         self._hub = hub
         self._failed = failed
-        self._stage = Stage(control, gateway, log, toolbox, files, settings or TurnSettings(), failed)
-        self._rooms = self._stage.rooms
-        self.runs = Runs(self._stage)
+        self._supervisor = Supervisor(control, gateway, log, toolbox, files, settings or TurnSettings(), failed)
+        self._rooms = self._supervisor.rooms
+        self.runs = Runs(self._supervisor)
         self._draining: asyncio.Task[None] | None = None
 
     # --- a server's life -------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ class Turns:
         async def resume(chat: Chat) -> None:
             async with slots:
                 try:
-                    await self._stage.resume(chat)
+                    await self._supervisor.resume(chat)
                 except GatewayError as error:  # this chat alone cannot go on
                     self._failed("resume", error)
 
@@ -90,7 +90,7 @@ class Turns:
         if self._draining is not None:
             self._draining.cancel()
         await self.runs.close()
-        await self._stage.close()
+        await self._supervisor.close()
 
     @property
     def draining(self) -> bool:
@@ -99,7 +99,7 @@ class Turns:
     async def _quiet_down(self, grace: float) -> None:
         clock = asyncio.get_running_loop().time
         end = clock() + grace
-        while clock() < end and any(driver.busy for driver in self._stage.drivers.values()):  # noqa: ASYNC110
+        while clock() < end and any(driver.busy for driver in self._supervisor.drivers.values()):  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # drivers come and go: no one event tells
         await asyncio.sleep(LAST_LOOK)  # what was written last is on its way to the readers
         self.closed.set()
@@ -148,10 +148,10 @@ class Turns:
         self, room: Room, message: str, payload: bytes, key: str | None, wire: int, attachments: tuple[Raw, ...]
     ) -> str:
         chat, at = room.chat, now_ms()
-        cast = await self._stage.cast(chat, title=room.title is None)
+        cast = await self._supervisor.cast(chat, title=room.title is None)
         if attachments:
             ids = [part.data.decode() for part in placeholders(attachments)]
-            await files.check(self._control, self._stage.gateway, chat.user_id, cast.plan.agents[0].model, ids)
+            await files.check(self._control, self._supervisor.gateway, chat.user_id, cast.plan.agents[0].model, ids)
         turn_id = _turn_id(chat.id, key, at)
         turn, before = room.fold.open(), room.fold.totals
         try:
@@ -159,7 +159,7 @@ class Turns:
                 turn, turn_id, cast.plan, message, at, before=before, wire=wire, attachments=attachments
             )
             used = [] if key is None else [once(chat.id, "message", key, payload, at)]
-            await self._stage.begin(room, cast, entries, used)
+            await self._supervisor.begin(room, cast, entries, used)
         except Repeated as repeated:
             self._rooms.forget(chat.id)
             return _same_turn(chat.id, repeated.duplicate)
@@ -185,7 +185,7 @@ class Turns:
         work.
         """
         turn_id = await self._turn_under_way(user_id, chat_id)
-        driver = self._stage.drivers.get(chat_id)
+        driver = self._supervisor.drivers.get(chat_id)
         if target is not None and driver is not None:
             instance = driver.turn.instances.get(target.lower())
             if instance is None or instance.done:
@@ -239,7 +239,7 @@ class Turns:
         self, chat_id: str, turn_id: str, kind: CommandKind, key: str, payload: bytes
     ) -> Created | Duplicate | Closed:
         outcome = await self._log.put_command(chat_id, kind, key, payload, now_ms(), turn=turn_id)
-        driver = self._stage.drivers.get(chat_id)
+        driver = self._supervisor.drivers.get(chat_id)
         if driver is not None and isinstance(outcome, Created):
             await driver.read_commands()
         return outcome
@@ -264,11 +264,11 @@ class Turns:
 
     async def fork(self, user_id: str, source_id: str, destination_id: str) -> None:
         """See `contexts.fork`."""
-        await contexts.fork(self._stage, user_id, source_id, destination_id)
+        await contexts.fork(self._supervisor, user_id, source_id, destination_id)
 
     async def restore(self, user_id: str, chat_id: str, items: Sequence[tuple[str, str]]) -> None:
         """See `contexts.restore`."""
-        await contexts.restore(self._stage, user_id, chat_id, items)
+        await contexts.restore(self._supervisor, user_id, chat_id, items)
 
     async def _chat_row(self, chat_id: str) -> Chat | None:
         return await self._control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))

@@ -16,7 +16,7 @@ from crocevia.core.turn.instance import Instance
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call
 
-from .rooms import now_ms
+from .open_chats import now_ms
 from .signing import canonical
 
 _AGAIN: Final = frozenset(

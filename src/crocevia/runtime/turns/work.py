@@ -16,7 +16,7 @@ from crocevia.runtime.signing_keys import Signer
 
 from .casting import Cast
 from .driver import Driver
-from .rooms import now_ms
+from .open_chats import now_ms
 from .settings import TurnSettings
 from .signing import sign_call
 from .tools import Outcome, Scene

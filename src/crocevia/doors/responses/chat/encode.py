@@ -17,7 +17,7 @@ from crocevia.core.events import (
     ToolCallStarted,
 )
 from crocevia.core.usage import Usage
-from crocevia.runtime.turns.runs import RunEvent, StepEnded
+from crocevia.runtime.turns.run_service import RunEvent, StepEnded
 
 from . import wire
 

@@ -30,7 +30,7 @@ from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call, Cut
 
 from .driver import Driver
-from .rooms import now_ms
+from .open_chats import now_ms
 
 BATCHES: Final = 256  # that may wait for a reader that is slow
 LAST_WORDS: Final = 3.0  # seconds for what is stopped

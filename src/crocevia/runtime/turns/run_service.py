@@ -18,12 +18,12 @@ from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
 
+from .agent_run import AgentRun, RunEvent, StepEnded
 from .casting import Cast
 from .contexts import check_idle
-from .memory import Forgetful, room_for
-from .rooms import Room, now_ms
-from .running import AgentRun, RunEvent, StepEnded
-from .stage import Stage
+from .null_journal import NullJournal, room_for
+from .open_chats import Room, now_ms
+from .supervisor import Supervisor
 
 __all__ = ["AgentRun", "Brief", "Order", "Place", "RunEvent", "Runs", "StepEnded"]
 
@@ -63,8 +63,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Runs:
     """One per server; belongs to one event loop."""
 
-    def __init__(self, stage: Stage) -> None:
-        self._stage = stage
+    def __init__(self, supervisor: Supervisor) -> None:
+        self._supervisor = supervisor
         self._going: set[asyncio.Task[None]] = set()
 
     async def open(self, order: Order) -> AgentRun:
@@ -73,7 +73,7 @@ class Runs:
         Raises GatewayError: DRAINING, UNAVAILABLE, INVALID_REQUEST (see `casting.solo`), CONFLICT when the chat's
         open turn does not end.
         """
-        if self._stage.gateway.draining:
+        if self._supervisor.gateway.draining:
             raise GatewayError(Code.DRAINING)
         if order.place is None:
             return await self._aside(order)
@@ -86,12 +86,12 @@ class Runs:
 
     async def adopt(self, chat_id: str, turn_id: str, caller_tools: frozenset[str]) -> AgentRun:
         """A run that an earlier process began: its batches come when it has ended. Raises GatewayError(NOT_FOUND)."""
-        chat = await self._stage.control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))
+        chat = await self._supervisor.control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))
         if chat is None:
             raise GatewayError(Code.NOT_FOUND)
         run = AgentRun(turn_id, caller_tools, alone=False, resumes=True)
         run.chat_id = chat_id
-        run.driven_by(lambda: self._stage.drivers.get(chat_id), lambda: None)
+        run.driven_by(lambda: self._supervisor.drivers.get(chat_id), lambda: None)
         run.follows(self._keep(asyncio.get_running_loop().create_task(self._told(chat, turn_id, run))))
         return run
 
@@ -104,13 +104,13 @@ class Runs:
     # --- on a journal that leaves nothing --------------------------------------------------------------------
 
     async def _aside(self, order: Order) -> AgentRun:
-        stage, user_id = self._stage, order.user_id
-        cast = await stage.solo(order.agent, order.workspace_id, order.brief, self._limits(order))
+        supervisor, user_id = self._supervisor, order.user_id
+        cast = await supervisor.solo(order.agent, order.workspace_id, order.brief, self._limits(order))
         room = room_for(user_id, order.workspace_id or "", order.turn_id)
         room.fold.history = order.history
         turn = room.fold.open()
         run = self._run(order, alone=True)
-        driver = stage.driver(_FORGETFUL, room, turn, cast, run)
+        driver = supervisor.driver(_NO_JOURNAL, room, turn, cast, run)
         run.driven_by(lambda: driver, lambda: turn.terminal)
         open_turn(turn, order.turn_id, cast.plan, order.input, now_ms(), brief=order.brief)
         run.follows(self._keep(asyncio.get_running_loop().create_task(driver.run())))
@@ -124,13 +124,13 @@ class Runs:
     # --- in a chat -------------------------------------------------------------------------------------------
 
     async def _seated(self, order: Order, place: Place) -> AgentRun:
-        cast = await self._stage.solo(order.agent, order.workspace_id, order.brief, self._limits(order))
+        cast = await self._supervisor.solo(order.agent, order.workspace_id, order.brief, self._limits(order))
         clock = asyncio.get_running_loop().time
         patience = clock() + QUEUE_SECONDS
         while True:
             chat = await self._chat(order, place)
-            async with self._stage.rooms.lock(chat.id):
-                room = await self._stage.rooms.enter(chat)
+            async with self._supervisor.rooms.lock(chat.id):
+                room = await self._supervisor.rooms.enter(chat)
                 if place.chat_id is not None and not _ends_with(room, place.after):
                     place = Place()  # something else was said there: this goes on elsewhere from what it knows
                     continue
@@ -143,27 +143,27 @@ class Runs:
                 await asyncio.wait([running], timeout=patience - clock())
 
     async def _begin(self, order: Order, place: Place, room: Room, cast: Cast) -> AgentRun:
-        stage = self._stage
+        supervisor = self._supervisor
         try:
             if place.chat_id is None and order.history:
                 context = e.ContextReplaced(turn="", at=now_ms(), items=order.history)
-                await stage.log.append(room.fence, [context])
+                await supervisor.log.append(room.fence, [context])
                 room.fold.apply(context)
             turn, before = room.fold.open(), room.fold.totals
             run = self._run(order, alone=False)
-            run.driven_by(lambda: stage.drivers.get(room.chat.id), lambda: _terminal(room, order.turn_id))
+            run.driven_by(lambda: supervisor.drivers.get(room.chat.id), lambda: _terminal(room, order.turn_id))
             run.chat_id = room.chat.id
             entries = open_turn(turn, order.turn_id, cast.plan, order.input, now_ms(), before=before, brief=order.brief)
-            await stage.begin(room, cast, entries, listener=run)
+            await supervisor.begin(room, cast, entries, listener=run)
         except BaseException:
-            stage.rooms.forget(room.chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
+            supervisor.rooms.forget(room.chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
             raise
         assert room.running is not None
         run.follows(room.running)
         return run
 
     async def _chat(self, order: Order, place: Place) -> Chat:
-        control, user_id = self._stage.control, order.user_id
+        control, user_id = self._supervisor.control, order.user_id
         now = control.clock()
 
         def work(tx: Transaction) -> Chat:
@@ -184,10 +184,10 @@ class Runs:
 
     async def _told(self, chat: Chat, turn_id: str, run: AgentRun) -> None:
         """Wait for the end of a turn, and let the run hear it."""
-        room = self._stage.rooms.find(chat.id)
+        room = self._supervisor.rooms.find(chat.id)
         if room is not None and room.running is not None and not room.running.done():
             await asyncio.wait([room.running])
-        entries = [entry for entry in await self._stage.log.replay(chat.id) if entry.turn == turn_id]
+        entries = [entry for entry in await self._supervisor.log.replay(chat.id) if entry.turn == turn_id]
         terminal = next((entry for entry in entries if isinstance(entry, e.TERMINAL)), None)
         run.driven_by(lambda: None, lambda: terminal)
         run.replay([entry for entry in entries if isinstance(entry, e.ModelAnswered)])
@@ -200,10 +200,10 @@ class Runs:
 
     def _limits(self, order: Order) -> Limits:
         # A word that was said cannot be taken back from a caller that is not a reader of the chat: no second try.
-        return msgspec.structs.replace(self._stage.settings.limits, attempts=1, tool_calls=order.tool_calls)
+        return msgspec.structs.replace(self._supervisor.settings.limits, attempts=1, tool_calls=order.tool_calls)
 
 
-_FORGETFUL: Final = Forgetful()
+_NO_JOURNAL: Final = NullJournal()
 
 
 def _ends_with(room: Room, turn_id: str | None) -> bool:

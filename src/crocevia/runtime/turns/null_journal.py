@@ -9,13 +9,13 @@ from crocevia.core.turn import entries as e
 from crocevia.log import Appended, Command, Effect, Fence
 from crocevia.storage.chats import Chat
 
-from .rooms import Room
+from .open_chats import Room
 
 _NOWHERE: Final = Fence("", 0, "", 0, "")
 _DONE: Final = Appended(1, 0, "")
 
 
-class Forgetful:
+class NullJournal:
     """A `driver.Journal`. What is appended is known to the turn already, and to nobody else."""
 
     async def append(

@@ -23,8 +23,8 @@ from .driver import Driver, Journal, Perform
 from .effects import Tally
 from .hearing import Listener
 from .models import Mind
+from .open_chats import Room, Rooms
 from .purse import Purse
-from .rooms import Room, Rooms
 from .settings import TurnSettings
 from .tools import Toolbox
 from .work import Hands
@@ -37,7 +37,7 @@ FIRST_REST: Final = 0.1
 LAST_REST: Final = 5.0
 
 
-class Stage:
+class Supervisor:
     """One per server; belongs to one event loop."""
 
     def __init__(
