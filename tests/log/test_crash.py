@@ -110,7 +110,7 @@ class Client:
     async def step(self) -> bool:
         try:
             data = await self.reader.readline()
-        except ConnectionResetError:
+        except ConnectionError:  # reset while reading, or a broken pipe of what was being written
             return False
         if not data.endswith(b"\n"):
             return False
