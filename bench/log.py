@@ -145,10 +145,11 @@ def _settled(crowd: subprocess.Popen[str]) -> dict[str, Any]:
     before = -1
     for _ in range(60):
         time.sleep(1)
-        found: dict[str, Any] = json.loads(say(crowd, "report"))
-        if found["least"] == found["most"] == before:
+        far: dict[str, int] = json.loads(say(crowd, "seen"))
+        if far["least"] == far["most"] == before:
             break
-        before = found["most"]
+        before = far["most"]
+    found: dict[str, Any] = json.loads(say(crowd, "report"))
     return found
 
 

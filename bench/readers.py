@@ -1,7 +1,8 @@
 """Many readers of one chat's events in a process of their own, cheap enough to leave the server the other CPU.
 
 `python -m bench.readers` opens `--count` connections, prints a line when every one has been greeted by a ping, and
-then answers each line of its standard input: `begin` forgets what was counted, `report` prints it as JSON.
+then answers each line of its standard input: `begin` forgets what was counted, `seen` prints how far the slowest and
+the fastest reader are, `report` prints everything as JSON (which takes a while: ask when nothing comes any more).
 """
 
 from __future__ import annotations
@@ -104,17 +105,17 @@ async def read(port: int, path: str, key: str, count: int) -> None:
             for reader in readers:
                 reader.seen = 0
             print("begun", flush=True)
-        else:
-            seen = sorted(reader.seen for reader in readers)
-            report = {
+            continue
+        seen = sorted(reader.seen for reader in readers)
+        report: dict[str, object] = {"least": seen[0], "most": seen[-1]}
+        if line.strip() == b"report":
+            report |= {
                 "events": counted.events,
                 "lost": counted.lost,
-                "least": seen[0],
-                "most": seen[-1],
                 "cpu": time.process_time() - began,
                 "delays": sorted(counted.delays),
             }
-            print(json.dumps(report), flush=True)
+        print(json.dumps(report), flush=True)
 
 
 def main() -> None:
