@@ -15,7 +15,7 @@ PAGE: Final = 500  # entries in one chunk
 PAGE_BYTES: Final = 262_144
 TICK: Final = 0.04  # seconds between two flushes of a busy chat
 TICK_READER: Final = 0.00004  # more of them per reader: a crowd is written to less often, in larger pieces
-LONGEST_TICK: Final = 0.08
+LONGEST_TICK: Final = 0.064
 TOGETHER: Final = 256  # readers woken before everything else has its turn
 
 Encode = Callable[[Row], bytes]
