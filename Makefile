@@ -52,7 +52,7 @@ test-browser: dev ## The panel and the chat kit in real Chromium
 
 test-model: dev ## The embedded model for real (fetches its weights)
 	$(BIN)/crocevia model pull $(HOME_OPTION)
-	$(BIN)/python -m pytest -q tests -m model $(ARGS)
+	$(BIN)/python -m pytest -q tests -m "model and not browser" $(ARGS)
 
 torture: dev ## Long kill -9 runs
 	$(BIN)/python -m pytest -q tests -m torture $(ARGS)
