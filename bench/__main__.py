@@ -13,9 +13,11 @@ from pathlib import Path
 
 import uvloop
 
+from .against import compare
+from .figures import Result
 from .load import Measured, load
 from .processes import OWN_CPUS, SERVER_CPU, busy_seconds, cpu_seconds, pss_mib, tree
-from .report import Result, page
+from .report import page
 from .servers import Target, crocevia, nginx, peer, upstream
 
 FLOOR = "nginx (proxy only)"
@@ -36,6 +38,8 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--peer", action="append", nargs=3, default=[], metavar=("NAME@VERSION", "URL", "PID"))
     parser.add_argument("--peer-header", action="append", default=[], metavar="'Name: value'")
     parser.add_argument("--peer-model", default="mock", help="the model that peers are asked for")
+    parser.add_argument("--against", metavar="REV", help="this tree beside another commit, by turns")
+    parser.add_argument("--rounds", type=int, default=9, help="of --against")
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "results")
     return parser.parse_args(arguments)
 
@@ -46,6 +50,8 @@ def main(arguments: list[str] | None = None) -> str:
     if sys.platform != "linux":
         raise SystemExit("the benchmark reads /proc and pins CPUs: it runs on Linux")
     seconds = 1.0 if chosen.quick else chosen.seconds
+    if chosen.against:
+        return _against(chosen, seconds)
     with tempfile.TemporaryDirectory(prefix="crocevia-bench-") as temporary, ExitStack() as stack:
         folder = Path(temporary)
         mock = stack.enter_context(upstream(folder, chosen.upstream_port, chosen.tokens, chosen.spacing_ms))
@@ -65,9 +71,26 @@ def main(arguments: list[str] | None = None) -> str:
         if not chosen.only_peers:
             with crocevia(folder, port, chosen.engine) as doors:
                 results += [measure(target, mock, seconds) for target in doors]
-    text = page(results, floor=FLOOR, settings=_settings(chosen, seconds))
-    chosen.folder.mkdir(parents=True, exist_ok=True)
-    (chosen.folder / f"{datetime.now().astimezone():%Y-%m-%d-%H%M}.md").write_text(text + "\n", encoding="utf-8")
+    return _kept(page(results, floor=FLOOR, settings=_settings(chosen, seconds)), chosen.folder)
+
+
+def _against(chosen: argparse.Namespace, seconds: float) -> str:
+    os.sched_setaffinity(0, OWN_CPUS)
+    with tempfile.TemporaryDirectory(prefix="crocevia-bench-") as folder:
+        text = compare(
+            chosen.against,
+            Path(folder),
+            rounds=1 if chosen.quick else chosen.rounds,
+            seconds=seconds,
+            tokens=chosen.tokens,
+            spacing_ms=chosen.spacing_ms,
+        )
+    return _kept(text, chosen.folder)
+
+
+def _kept(text: str, folder: Path) -> str:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{datetime.now().astimezone():%Y-%m-%d-%H%M}.md").write_text(text + "\n", encoding="utf-8")
     print(text)
     return text
 

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import Final, NamedTuple
 
-from .figures import added, per_unit, ratio
-
-if TYPE_CHECKING:
-    from .report import Result
-
-AGENT: Final = "/agent"
-CHAT: Final = "/v1/chat/completions"
-RESPONSES: Final = "/v1/responses"
+from .figures import Result, added, per_unit, ratio
+from .servers import AGENT, CHAT, RESPONSES
 
 
 class Compared(NamedTuple):

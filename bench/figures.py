@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from statistics import quantiles
-from typing import TYPE_CHECKING
 
 from .load import Measured
+from .servers import Target
 
-if TYPE_CHECKING:
-    from .report import Result
+
+@dataclass
+class Result:
+    """One server: by concurrency, calls that do not stream and calls that do. `others`: cores busy with other work."""
+
+    target: Target
+    whole: dict[int, Measured] = field(default_factory=dict)
+    streamed: dict[int, Measured] = field(default_factory=dict)
+    idle_mib: float | None = None
+    others: list[float] = field(default_factory=list)
+    bound: set[tuple[bool, int]] = field(default_factory=set)
 
 
 def per_unit(measured: Measured | None, *, streamed: bool) -> float | None:

@@ -5,29 +5,14 @@ from __future__ import annotations
 import os
 import platform
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from .bars import rows
-from .figures import added, per_unit, percentile, ratio
-from .load import Measured
-from .servers import Target
+from .figures import Result, added, per_unit, percentile, ratio
 
 _LIBRARIES = ("aiohttp", "msgspec", "starlette", "uvicorn", "uvloop", "httptools")
-
-
-@dataclass
-class Result:
-    """One server: by concurrency, calls that do not stream and calls that do. `others`: cores busy with other work."""
-
-    target: Target
-    whole: dict[int, Measured] = field(default_factory=dict)
-    streamed: dict[int, Measured] = field(default_factory=dict)
-    idle_mib: float | None = None
-    others: list[float] = field(default_factory=list)
-    bound: set[tuple[bool, int]] = field(default_factory=set)
 
 
 def page(results: list[Result], *, floor: str, settings: str) -> str:

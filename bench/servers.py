@@ -15,12 +15,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 from urllib.parse import urlsplit
 
-from .bars import AGENT, CHAT, RESPONSES
 from .load import Request
 from .processes import OWN_CPUS, SERVER_CPU, cpu_seconds, running, wait_for
 
+AGENT: Final = "/agent"
+CHAT: Final = "/v1/chat/completions"
+RESPONSES: Final = "/v1/responses"
 _MESSAGES = [{"role": "user", "content": "Which way is the station, please?"}]
 _PROJECT_KEY = "bench-project-key-0123456789abcdef"
 
@@ -156,13 +159,18 @@ _AGENT = "openclaw/greeter"
 
 
 @contextmanager
-def crocevia(folder: Path, upstream_port: int, kind: str) -> Iterator[list[Target]]:
-    """`crocevia serve` as an operator runs it: key check, limits, budget and record are on. One target per door."""
+def crocevia(folder: Path, upstream_port: int, kind: str, *, source: Path | None = None) -> Iterator[list[Target]]:
+    """`crocevia serve` as an operator runs it: key check, limits, budget and record are on. One target per door.
+
+    source: the folder that holds the package to be run; by default the installed one.
+    """
     home = folder / "home"
     path = "/v1" if kind == "openai-chat" else ""
     declared = folder / "bench.toml"
     declared.write_text(_DECLARED.format(kind=kind, upstream=upstream_port, path=path, key=_PROJECT_KEY))
     env = {name: value for name, value in os.environ.items() if not name.startswith(("CROCEVIA_", "OPENCLAW_"))}
+    if source is not None:
+        env["PYTHONPATH"] = str(source)
     command = [sys.executable, "-m", "crocevia.cli"]
     told = []
     for step in (["init", "--json"], ["apply", str(declared)]):

@@ -13,9 +13,10 @@ from typing import Any, cast
 import msgspec
 import pytest
 from bench.bars import Bar, verdict
+from bench.figures import Result
 from bench.load import Client, Measured, Request, Tally, load
 from bench.processes import cpu_seconds, pss_mib, running, tree, wait_for
-from bench.report import Result, page
+from bench.report import page
 from bench.servers import Target, openai_body
 from bench.upstream import TOKEN, listen
 
