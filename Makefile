@@ -13,7 +13,7 @@ PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile
 NOT_HERE = not model and not clients and not browser and not torture
 
 .DEFAULT_GOAL := help
-.PHONY: help run install dev model test test-clients test-browser test-model torture check format bench clean
+.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-model torture check format bench clean
 
 help: ## Show what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -40,8 +40,12 @@ $(VENV)/.developing: pyproject.toml constraints.txt sdk/python/pyproject.toml | 
 	@$(PIP) --no-deps openresponses-py # for the schema file that it carries; its own dependencies are older than ours
 	@touch $@ $(VENV)/.installed
 
-test: dev ## The suite, on a fresh machine (<= 10 minutes)
+test: test-server test-sdk ## The suite, on a fresh machine (<= 12 minutes)
+
+test-server: dev ## The server's half of it
 	$(PYTEST) tests -m "$(NOT_HERE)" $(ARGS)
+
+test-sdk: dev ## The other half: envai-client for Python
 	$(PYTEST) sdk/python/tests $(ARGS)
 
 test-clients: dev ## Real SDKs, each in an environment of its own
