@@ -7,14 +7,13 @@ import gc
 import sys
 from typing import Any
 
+from crocevia.app.logs import configure
+from crocevia.app.protocol import allow_files, listen
+from crocevia.app.server import Server
+from crocevia.app.service import App, open_service
 from crocevia.config import Settings
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.storage.home import Home
-
-from .logs import configure
-from .protocol import allow_files, listen
-from .server import Server
-from .service import App, open_service
 
 __all__ = ["create_app", "run"]
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
+from crocevia.app.housekeeping import keep_house
 from crocevia.config import Search, Settings
 from crocevia.core.errors import Code, GatewayError
 from crocevia.engines.upstream.http import HttpClient
@@ -16,8 +17,6 @@ from crocevia.runtime.classic.conversations import Conversations
 from crocevia.runtime.classic.websearch import Get, WebSearch
 from crocevia.runtime.gateway import Gateway
 from crocevia.storage.database import Database
-
-from .housekeeping import keep_house
 
 _MOST_BYTES: Final = 2 * 1024 * 1024
 

@@ -8,7 +8,7 @@ from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
-    from .protocol import Protocol
+    from crocevia.app.protocol import Protocol
 
 Application = Callable[..., Awaitable[None]]
 

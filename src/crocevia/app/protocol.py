@@ -16,8 +16,8 @@ import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from .exchange import Exchange
-from .writing import Gathered, Stall
+from crocevia.app.exchange import Exchange
+from crocevia.app.writing import Gathered, Stall
 
 STALL_SECONDS = 120.0
 MOST_FILES: Final = 65_536

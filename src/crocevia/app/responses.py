@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.app.housekeeping import keep_house
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.doors.responses import Desk, ResponsesDoor, Targets
@@ -20,8 +21,6 @@ from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.text_intake import RESPONSES, FetchPolicy, Intake, Limits
 from crocevia.runtime.turns.run_service import Runs
-
-from .housekeeping import keep_house
 
 DAY: Final = 86_400.0
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import uvicorn
 
-from .protocol import Protocol
+from crocevia.app.protocol import Protocol
 
 _SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 _BACKSTOP_SECONDS: Final = 3.0  # beyond the grace period, for answers to be flushed

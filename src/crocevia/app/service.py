@@ -9,6 +9,17 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.app.classic import open_classic
+from crocevia.app.engines import EnginePool
+from crocevia.app.gateway import open_gateway
+from crocevia.app.housekeeping import keep_house
+from crocevia.app.money import open_money
+from crocevia.app.painting import open_painting
+from crocevia.app.panel import open_panel
+from crocevia.app.responses import is_enabled, open_responses
+from crocevia.app.site import application_of, health
+from crocevia.app.store import watch_store
+from crocevia.app.turns import open_turns
 from crocevia.asgi.types import Application, Receive, Scope, Send
 from crocevia.config import Settings
 from crocevia.doors.atp import AtpDoor
@@ -27,18 +38,6 @@ from crocevia.runtime.turns import Turns
 from crocevia.storage import migrate
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
-
-from .classic import open_classic
-from .engines import EnginePool
-from .gateway import open_gateway
-from .housekeeping import keep_house
-from .money import open_money
-from .painting import open_painting
-from .panel import open_panel
-from .responses import is_enabled, open_responses
-from .site import application_of, health
-from .store import watch_store
-from .turns import open_turns
 
 _HASTE_SECONDS: Final = 2.0
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
+from crocevia.asgi.types import Headers, Send
 from crocevia.core.errors import Code, GatewayError
-
-from .types import Headers, Send
 
 JSON: Final = b"application/json"
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from crocevia.asgi.types import Receive
 from crocevia.core.errors import Code, GatewayError, say
-
-from .types import Receive
 
 UPLOAD_SECONDS: Final = 900.0  # for the whole of a body, from the wait for its first piece on
 DISCARD_BYTES: Final = 40 * 1024 * 1024

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-
-from .types import Receive, Scope, Send
 
 TEMPLATE: Final = "#/components/schemas/{name}"
 PAGE_HEADERS: Final = (

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from .types import Receive
+from crocevia.asgi.types import Receive
 
 T = TypeVar("T")
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
-from .types import Headers, Send
+from crocevia.asgi.types import Headers, Send
 
 EVENT_STREAM: Final = b"text/event-stream; charset=utf-8"
 PING: Final = b": ping\n\n"

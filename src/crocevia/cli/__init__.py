@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from .output import guarded
+from crocevia.cli.output import guarded
 
 # One line per command: module and function; the help that `crocevia --help` shows without importing it.
 _COMMANDS: Final = {

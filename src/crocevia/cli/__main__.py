@@ -1,5 +1,5 @@
 """`python -m crocevia.cli`."""
 
-from . import main
+from crocevia.cli import main
 
 main(prog_name="crocevia")

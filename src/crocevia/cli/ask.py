@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from crocevia.cli.output import complain, home_option, told
 from crocevia.core.errors import Code, GatewayError, say
-
-from .output import complain, home_option, told
 
 if TYPE_CHECKING:
     from crocevia.runtime.catalogue import Catalogue
@@ -46,15 +45,14 @@ def _served(home: Home) -> bool:
 
 
 def _address(home: Home) -> str:
+    from crocevia.cli.first import address
     from crocevia.config import load
-
-    from .first import address
 
     return address(load(home).server)
 
 
 def _ask_server(url: str, project: str, key: str, text: str) -> None:
-    from .wire import Opened, stream
+    from crocevia.cli.wire import Opened, stream
 
     refused: bytes | None = None
     ended = False
@@ -125,10 +123,9 @@ async def _ask_here(home: Home, project: str, text: str) -> None:
 
 
 def _catalogue(home: Home) -> Catalogue:
+    from crocevia.cli.store import require
     from crocevia.runtime.catalogue import load
     from crocevia.storage.database import snapshot
-
-    from .store import require
 
     require(home)
     with snapshot(home.database) as tx:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from .output import home_option, told
-from .store import actor, reading, writing
+from crocevia.cli.output import home_option, told
+from crocevia.cli.store import actor, reading, writing
 
 if TYPE_CHECKING:
     from crocevia.runtime.control.costs import Report

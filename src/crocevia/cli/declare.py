@@ -6,8 +6,8 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
-from .output import complain, home_option, told
-from .store import require
+from crocevia.cli.output import complain, home_option, told
+from crocevia.cli.store import require
 
 if TYPE_CHECKING:
     from crocevia.storage.home import Home

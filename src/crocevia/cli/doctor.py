@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 
 import click
 
+from crocevia.cli.findings import Finding, failed, warn
+from crocevia.cli.output import home_option, spoken, told
 from crocevia.core.errors import GatewayError
-
-from .findings import Finding, failed, warn
-from .output import home_option, spoken, told
 
 if TYPE_CHECKING:
     from crocevia.storage.home import Home
@@ -27,7 +26,7 @@ _MARKS = {"ok": ("ok  ", "green"), "warn": ("warn", "yellow"), "bad": ("BAD ", "
 @click.option("--timeout", type=click.FloatRange(1, 900), default=60.0, show_default=True, help="Seconds of silence.")
 def doctor(home: Home, url: str | None, project: str, key: str | None, timeout: float) -> None:
     """Check settings, store, engines, and a stream as a caller sees it. Exit code 1 if anything is bad."""
-    from . import health
+    from crocevia.cli import health
 
     worst = show(health.settings(home))
     worst |= show(health.store(home))
@@ -49,8 +48,8 @@ def show(findings: Iterable[Finding]) -> bool:
 
 
 def _stream(url: str | None, project: str, key: str | None, timeout: float) -> Iterable[Finding]:
-    from . import health
-    from .wire import Opened, Read, stream
+    from crocevia.cli import health
+    from crocevia.cli.wire import Opened, Read, stream
 
     if url is None:
         return

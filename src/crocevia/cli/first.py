@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from crocevia.cli.output import home_option, told
 from crocevia.core.errors import Code, GatewayError
-
-from .output import home_option, told
 
 if TYPE_CHECKING:
     from crocevia.config import Server

@@ -12,6 +12,8 @@ from contextlib import closing
 from itertools import pairwise
 from typing import Final
 
+from crocevia.cli.findings import Finding, bad, failed, ok, warn
+from crocevia.cli.wire import Opened, Read
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.declared import Refused
 from crocevia.core.errors import GatewayError, say
@@ -20,9 +22,6 @@ from crocevia.storage.database import connect, snapshot
 from crocevia.storage.home import Home, holder
 from crocevia.storage.migrate import current
 from crocevia.storage.schema import SCHEMA
-
-from .findings import Finding, bad, failed, ok, warn
-from .wire import Opened, Read
 
 PROBE_SECONDS: Final = 15.0
 _LITTLE: Final = 1 << 30

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import home_option, told
+from crocevia.cli.output import home_option, told
 
 if TYPE_CHECKING:
     from crocevia.storage.home import Home
@@ -42,10 +42,9 @@ def listed(as_json: bool, home: Home) -> None:
 @home_option
 def rotate(as_json: bool, home: Home) -> None:
     """Publish a new key, which signs ten minutes later, when every reader of the list knows it."""
+    from crocevia.cli.store import actor, writing
     from crocevia.runtime.control.audit import note
     from crocevia.runtime.signing_keys import Signer
-
-    from .store import actor, writing
 
     with writing(home) as tx:
         kid = Signer(home).rotate()
@@ -62,11 +61,10 @@ def rotate(as_json: bool, home: Home) -> None:
 @home_option
 def remove(kid: str, home: Home) -> None:
     """End a key that signs no more, and with it every API key that it signed."""
+    from crocevia.cli.store import actor, writing
     from crocevia.runtime.control.audit import note
     from crocevia.runtime.signing_keys import Signer
     from crocevia.storage import meta
-
-    from .store import actor, writing
 
     with writing(home) as tx:
         note(tx, actor(), "delete", "signing key", kid)
@@ -76,9 +74,8 @@ def remove(kid: str, home: Home) -> None:
 
 
 def _listed(home: Home) -> list[dict[str, str]]:
+    from crocevia.cli.store import require
     from crocevia.runtime.signing_keys import PUBLISH_SECONDS, Signer
-
-    from .store import require
 
     require(home)
     signer = Signer(home)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .output import complain, home_option, told
+from crocevia.cli.output import complain, home_option, told
 
 if TYPE_CHECKING:
     from crocevia.engines.llama.pull import Progress

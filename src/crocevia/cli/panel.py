@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .output import home_option, told
+from crocevia.cli.output import home_option, told
 
 if TYPE_CHECKING:
     from crocevia.storage.home import Home
@@ -25,13 +25,12 @@ def reset(home: Home, as_json: bool) -> None:
 
     The present password works until then; whoever uses the link ends every session.
     """
+    from crocevia.cli.first import address
+    from crocevia.cli.store import actor, writing
     from crocevia.config import load
     from crocevia.core import json
     from crocevia.runtime.control.audit import note
     from crocevia.runtime.control.init import setup_link
-
-    from .first import address
-    from .store import actor, writing
 
     url = address(load(home).server)
     with writing(home) as tx:

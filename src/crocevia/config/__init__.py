@@ -3,8 +3,8 @@
 In the environment a path is spelled `CROCEVIA_SERVER__PORT`, without regard to case or to single underscores.
 """
 
-from .loading import load, refuse_declared, setting_paths
-from .settings import (
+from crocevia.config.loading import load, refuse_declared, setting_paths
+from crocevia.config.settings import (
     Auth,
     Calls,
     Files,

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.config.settings import Auth, Calls, Search, Settings
 from crocevia.core.declared import Problem
 from crocevia.core.errors import say
 from crocevia.core.limits import Limits
-
-from .settings import Auth, Calls, Search, Settings
 
 _WEAK: Final = frozenset({"undefined", "null", "none", "changeme", "password", "secret", "token"})
 

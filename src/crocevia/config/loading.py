@@ -10,12 +10,11 @@ from typing import Any, Final, get_args, get_origin
 
 import msgspec
 
+from crocevia.config.checks import check
+from crocevia.config.settings import Origin, Settings
 from crocevia.core.declared import DECLARED_TABLES, Problem, Refused, join, read, read_value, struct_of, unknown
 from crocevia.core.errors import say
 from crocevia.storage.home import Home
-
-from .checks import check
-from .settings import Origin, Settings
 
 PREFIX: Final = "CROCEVIA_"
 ALIASES: Final = {

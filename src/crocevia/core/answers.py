@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-from .events import (
+from crocevia.core.events import (
     ModelEvent,
     OpaqueBlock,
     ParametersLeftOut,
@@ -18,8 +18,8 @@ from .events import (
     ToolCallDone,
     UsageReported,
 )
-from .messages import ToolCall
-from .usage import Usage
+from crocevia.core.messages import ToolCall
+from crocevia.core.usage import Usage
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):

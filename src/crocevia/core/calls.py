@@ -7,8 +7,8 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec import Raw
 
-from .events import ModelEvent
-from .messages import Message, Tool
+from crocevia.core.events import ModelEvent
+from crocevia.core.messages import Message, Tool
 
 Reasoning = Literal["off", "on", "always"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from .calls import Reasoning
+from crocevia.core.calls import Reasoning
 
 EngineKind = Literal[
     "anthropic",

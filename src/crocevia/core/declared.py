@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from .errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, Message, say
 
 S = TypeVar("S", bound=msgspec.Struct)
 

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import Raw
 
-from .messages import ToolCall
-from .usage import Usage
+from crocevia.core.messages import ToolCall
+from crocevia.core.usage import Usage
 
 
 class StopReason(StrEnum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .messages import AssistantMessage, Message, ToolMessage
+from crocevia.core.messages import AssistantMessage, Message, ToolMessage
 
 
 def open_round(messages: Sequence[Message]) -> tuple[int, ...]:

@@ -6,7 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import msgspec
 
-from .usage import Usage
+from crocevia.core.usage import Usage
 
 
 class Picture(msgspec.Struct, frozen=True):

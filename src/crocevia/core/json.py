@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 from msgspec import Raw
 
-from .errors import Code, GatewayError, Message, say
-from .shapes import misfit
+from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.shapes import misfit
 
 T = TypeVar("T")
 

@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import msgspec
 
-from .declared import Problem, join
-from .errors import Message, say
+from crocevia.core.declared import Problem, join
+from crocevia.core.errors import Message, say
 
 MAX_BYTES: Final = 64 * 1024
 MAX_DEPTH: Final = 32  # of schemas in schemas

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from .errors import Message, say
+from crocevia.core.errors import Message, say
 
 _NAME: Final = 100  # characters of a field that the caller made up
 _LENGTHS: Final = {"str": "shape_text", "bytes": "shape_text", "array": "shape_list", "object": "shape_object"}

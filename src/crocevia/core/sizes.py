@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from .calls import ModelRequest
-from .messages import AssistantMessage, Message, ToolMessage
+from crocevia.core.calls import ModelRequest
+from crocevia.core.messages import AssistantMessage, Message, ToolMessage
 
 CAUTIOUS: Final = 3  # characters to a token in JSON and many languages: for bounds
 _USUAL: Final = 4

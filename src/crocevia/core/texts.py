@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from .errors import Message
+from crocevia.core.errors import Message
 
 Language = Literal["it", "en"]
 

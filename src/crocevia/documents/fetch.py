@@ -22,8 +22,8 @@ from urllib.parse import unquote
 import msgspec
 from yarl import URL
 
-from ..core.errors import Code, GatewayError, say
-from .addresses import is_closed_name, is_numeric, is_public, matches
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.documents.addresses import is_closed_name, is_numeric, is_public, matches
 
 if TYPE_CHECKING:  # a fifth of a second and ten megabytes, which servers that fetch nothing never need
     import aiohttp

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..core.errors import Code, GatewayError, say
-from .headers import Header, read_header
-from .jobs import Job
-from .sniff import HEIF
-from .workers import Workers
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.documents.headers import Header, read_header
+from crocevia.documents.jobs import Job
+from crocevia.documents.sniff import HEIF
+from crocevia.documents.workers import Workers
 
 _MEMORY = 1 << 30
 _SECONDS = 10

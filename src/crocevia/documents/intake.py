@@ -19,15 +19,15 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from ..core.errors import Code, GatewayError, say
-from ..core.messages import FilePart, Part, TextPart
-from .fetch import Fetcher, FetchPolicy
-from .images import take_photo
-from .jobs import PdfContent, PdfPage
-from .pdf import check_pdf, read_pdf
-from .sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, normalised, settle
-from .text import cut, decode_text, fence, placeholder
-from .workers import Workers
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.messages import FilePart, Part, TextPart
+from crocevia.documents.fetch import Fetcher, FetchPolicy
+from crocevia.documents.images import take_photo
+from crocevia.documents.jobs import PdfContent, PdfPage
+from crocevia.documents.pdf import check_pdf, read_pdf
+from crocevia.documents.sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, normalised, settle
+from crocevia.documents.text import cut, decode_text, fence, placeholder
+from crocevia.documents.workers import Workers
 
 _MIB = 1024 * 1024
 _DECODE_STEP = 1 << 20  # characters of base64 at a time: the decoder holds the interpreter's lock

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from .jobs import Job, PdfContent
-from .workers import Workers
+from crocevia.documents.jobs import Job, PdfContent
+from crocevia.documents.workers import Workers
 
 _MEMORY = 768 << 20
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from pathlib import PurePosixPath
 
-from ..core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, say
 
 PDF = "application/pdf"
 TEXT = "text/plain"

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..core.errors import Code, GatewayError, say
-from .jobs import Job
-from .workers import Workers
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.documents.jobs import Job
+from crocevia.documents.workers import Workers
 
 MAX_PDF = 32 * 1024 * 1024
 _MEMORY = 3 << 29  # 1.5 GiB of address space; fonts and layout of the longest text take a tenth of it

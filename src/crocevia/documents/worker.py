@@ -16,7 +16,7 @@ from typing import Any
 
 import msgspec
 
-from .jobs import Job, Outcome, Refusal
+from crocevia.documents.jobs import Job, Outcome, Refusal
 
 Work = Callable[[bytes, dict[str, int]], Any]
 
@@ -43,14 +43,14 @@ def main() -> int:
 def _load(operation: str) -> Work:
     # Libraries come in before the rights go: importing opens files and maps memory.
     if operation == "image_convert":
-        from .worker_image import convert
+        from crocevia.documents.worker_image import convert
 
         return convert
     if operation.startswith("typeset_"):
-        from .worker_typeset import typeset_markdown, typeset_text
+        from crocevia.documents.worker_typeset import typeset_markdown, typeset_text
 
         return typeset_markdown if operation == "typeset_markdown" else typeset_text
-    from .worker_pdf import check, read
+    from crocevia.documents.worker_pdf import check, read
 
     return check if operation == "pdf_check" else read
 

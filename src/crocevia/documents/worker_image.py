@@ -7,7 +7,7 @@ import warnings
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-from .jobs import Refusal
+from crocevia.documents.jobs import Refusal
 
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "HEIF")
 

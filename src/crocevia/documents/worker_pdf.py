@@ -15,7 +15,7 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
-from .jobs import PdfContent, PdfPage, Refusal
+from crocevia.documents.jobs import PdfContent, PdfPage, Refusal
 
 _MAX_SIDE = 14_400  # points: the largest page that the format's own limits know
 _DPI_SCALE = 150 / 72

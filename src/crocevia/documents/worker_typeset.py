@@ -7,8 +7,8 @@ from pathlib import Path
 
 import typst
 
-from . import typst_markup
-from .jobs import Refusal
+from crocevia.documents import typst_markup
+from crocevia.documents.jobs import Refusal
 
 # The only folder that Typst may read from: it holds nothing but programs. Our documents name no files anyway.
 _ROOT = Path(__file__).parent

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from ..core.errors import Code, GatewayError, say
-from .jobs import Job, Outcome
+from crocevia.core.errors import Code, GatewayError, say
+from crocevia.documents.jobs import Job, Outcome
 
 T = TypeVar("T")
 

@@ -6,12 +6,12 @@ hub.py, ring.py, reader.py    the newest entries in memory; `follow` is a reader
 coalesce.py  merging deltas before they get a seq
 """
 
-from .coalesce import Coalescer, Piece
-from .commands import once
-from .hub import Hub, Stalled
-from .reader import check_cursor, follow
-from .sqlite import SqliteLog, create_log, entries_of
-from .values import (
+from crocevia.log.coalesce import Coalescer, Piece
+from crocevia.log.commands import once
+from crocevia.log.hub import Hub, Stalled
+from crocevia.log.reader import check_cursor, follow
+from crocevia.log.sqlite import SqliteLog, create_log, entries_of
+from crocevia.log.values import (
     Appended,
     Bounds,
     Closed,

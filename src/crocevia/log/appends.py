@@ -13,11 +13,10 @@ from typing import Any, Final
 
 from crocevia.core.errors import GatewayError
 from crocevia.core.turn.entries import PUBLIC, TERMINAL, Entry, TurnOpened, encode
+from crocevia.log.commands import unread
+from crocevia.log.pending import TRACKED, track
+from crocevia.log.values import Appended, Effect, Fence, Fenced, TurnOpen, Unread
 from crocevia.storage.database import Database, Transaction, is_store_failure
-
-from .commands import unread
-from .pending import TRACKED, track
-from .values import Appended, Effect, Fence, Fenced, TurnOpen, Unread
 
 PLACE: Final = (
     "SELECT l.fence, l.epoch, l.turn, j.seq, j.sub FROM chat_logs l LEFT JOIN journal j ON j.log = l.id"

@@ -7,10 +7,9 @@ from hashlib import sha256
 from typing import Any
 
 from crocevia.core.turn.entries import TERMINAL, ApprovalExpired, Entry, ToolResult
+from crocevia.log.pending import why_closed
+from crocevia.log.values import Appended, Closed, Command, CommandKind, Created, Duplicate, Effect, Outcome, Repeated
 from crocevia.storage.database import Transaction
-
-from .pending import why_closed
-from .values import Appended, Closed, Command, CommandKind, Created, Duplicate, Effect, Outcome, Repeated
 
 _FIND = "SELECT id, turn, kind, key, payload, at, digest FROM commands WHERE log = ? AND kind = ? AND key = ?"
 _READ = (

@@ -6,8 +6,8 @@ import asyncio
 from collections.abc import Sequence
 from typing import Final
 
-from .ring import Ring
-from .values import Row
+from crocevia.log.ring import Ring
+from crocevia.log.values import Row
 
 BYTES: Final = 64 * 1024 * 1024  # of all rings together
 UNREAD_RINGS: Final = 1024  # kept for chats that nobody reads

@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from crocevia.core.turn import entries as e
+from crocevia.log.values import Closed
 from crocevia.storage.database import Transaction
-
-from .values import Closed
 
 _OPEN = "INSERT INTO pending (log, id, turn, kind, state, deadline, digest) VALUES (?, ?, ?, ?, 'open', ?, ?)"
 _SETTLE = "UPDATE pending SET state = ? WHERE log = ? AND id = ?"

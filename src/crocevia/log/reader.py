@@ -7,10 +7,9 @@ from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, NamedTuple
 
 from crocevia.core.errors import Code, GatewayError, say
-
-from .hub import Hub, Reader, Stalled
-from .ring import PAGE, Encode, Ring
-from .values import Bounds, Log
+from crocevia.log.hub import Hub, Reader, Stalled
+from crocevia.log.ring import PAGE, Encode, Ring
+from crocevia.log.values import Bounds, Log
 
 STORED: Final = 2000  # entries read from the log at once
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterator, Sequence
 from itertools import islice
 from typing import Final
 
-from .values import Row
+from crocevia.log.values import Row
 
 ROWS: Final = 4096  # entries kept per chat
 PAGE: Final = 500  # entries in one chunk

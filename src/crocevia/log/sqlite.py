@@ -10,14 +10,13 @@ from typing import Final, TypeVar
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.ids import ulid
 from crocevia.core.turn.entries import Entry, decode
+from crocevia.log.appends import Append, Appends, forget_place
+from crocevia.log.commands import find_command, put, read_commands
+from crocevia.log.hints import Hints
+from crocevia.log.hub import Hub
+from crocevia.log.trim import cut
+from crocevia.log.values import Appended, Bounds, Command, CommandKind, Effect, Fence, Outcome, Row
 from crocevia.storage.database import Database, Transaction, Work
-
-from .appends import Append, Appends, forget_place
-from .commands import find_command, put, read_commands
-from .hints import Hints
-from .hub import Hub
-from .trim import cut
-from .values import Appended, Bounds, Command, CommandKind, Effect, Fence, Outcome, Row
 
 T = TypeVar("T")
 

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .services import Application, Services
+    from crocevia.panel.services import Application, Services
 
 
 def panel(services: Services) -> Application:

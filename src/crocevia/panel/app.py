@@ -15,14 +15,13 @@ from starlette.routing import Route
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.texts import render as render_message
+from crocevia.panel import auth, words
+from crocevia.panel.pages import PAGES
+from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, page, twin
+from crocevia.panel.services import Application, Services
+from crocevia.panel.state import State
+from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, Theme, View, client_address, is_same_site, read_form
 from crocevia.storage.watching import count_requests
-
-from . import auth, words
-from .pages import PAGES
-from .render import PRIVATE, SECURITY, STATIC, asset, page, twin
-from .services import Application, Services
-from .state import State
-from .web import Answer, Ask, Moved, Page, Shown, Theme, View, client_address, is_same_site, read_form
 
 STATUS: Final[dict[Code, HTTPStatus]] = {
     Code.INVALID_REQUEST: HTTPStatus.UNPROCESSABLE_ENTITY,

@@ -9,17 +9,16 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.panel.attempts import bucket
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control import audit
 from crocevia.storage import meta, panel
 from crocevia.storage.database import Transaction
 
-from .attempts import bucket
-
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-    from .web import Ask, Session
+    from crocevia.panel.web import Ask, Session
 
 ACCOUNT: Final = "operator"
 COOKIE: Final = "crocevia_session"
@@ -112,7 +111,7 @@ async def change_password(ask: Ask, old: str, new: str) -> None:
 
 async def find_session(ask: Ask) -> Session | None:
     """Whose cookie this is."""
-    from .web import Session
+    from crocevia.panel.web import Session
 
     cookie = ask.request.cookies.get(COOKIE)
     if not cookie:

@@ -9,9 +9,8 @@ import msgspec
 from starlette.responses import Response
 
 from crocevia.core import json
-
-from .demo_tool import TOOL, Messages
-from .services import Application, Receive, Scope, Send
+from crocevia.panel.demo_tool import TOOL, Messages
+from crocevia.panel.services import Application, Receive, Scope, Send
 
 
 class _Delta(msgspec.Struct):

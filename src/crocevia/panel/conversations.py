@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .kept import Kept
+from crocevia.panel.kept import Kept
 
 MOST: Final = 50  # conversations; the one unused for longest goes first
 MESSAGES: Final = 100  # of one conversation

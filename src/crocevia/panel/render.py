@@ -17,10 +17,9 @@ from crocevia.core import json
 from crocevia.core.errors import Message
 from crocevia.core.texts import Language
 from crocevia.core.texts import render as render_message
-
-from . import formats, words
-from .icons import ICONS
-from .web import Ask, Shown, local_path
+from crocevia.panel import formats, words
+from crocevia.panel.icons import ICONS
+from crocevia.panel.web import Ask, Shown, local_path
 
 SECURITY: Final = {
     "content-security-policy": (

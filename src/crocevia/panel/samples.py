@@ -7,9 +7,8 @@ from urllib.parse import quote
 
 import msgspec
 
+from crocevia.panel.chat_server import PROGRAM
 from crocevia.runtime.control.declarations import Declaration, spell
-
-from .chat_server import PROGRAM
 
 PROJECT_KEY: Final = "CROCEVIA_PROJECT_KEY"
 API_KEY: Final = "CROCEVIA_API_KEY"

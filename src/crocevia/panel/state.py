@@ -5,11 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from .attempts import Attempts
-from .conversations import Conversations
-from .health import HealthBoard
-from .kept import Kept
-from .turn_stream import Talk
+from crocevia.panel.attempts import Attempts
+from crocevia.panel.conversations import Conversations
+from crocevia.panel.health import HealthBoard
+from crocevia.panel.kept import Kept
+from crocevia.panel.turn_stream import Talk
 
 PER_ADDRESS: Final = (10, 300.0)  # attempts, seconds
 PER_ACCOUNT: Final = (30, 900.0)

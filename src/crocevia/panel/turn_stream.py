@@ -13,10 +13,9 @@ from starlette.responses import Response
 from crocevia.asgi.hangup import gone, until_first
 from crocevia.asgi.stream import EVENT_HEADERS, PING
 from crocevia.core.turn import entries as e
+from crocevia.panel.services import Receive, Scope, Send
+from crocevia.panel.turn_events import TurnEvents, spell
 from crocevia.runtime.turns import Row, Turns
-
-from .services import Receive, Scope, Send
-from .turn_events import TurnEvents, spell
 
 _HEAD: Final = struct.Struct(">QI")  # seq, size of the body
 

@@ -13,10 +13,9 @@ from starlette.responses import Response
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.texts import Language
+from crocevia.panel.services import Services
+from crocevia.panel.state import State
 from crocevia.runtime.control.audit import Actor
-
-from .services import Services
-from .state import State
 
 Theme = Literal["auto", "light", "dark"]
 LARGEST_FORM: Final = 3 << 20

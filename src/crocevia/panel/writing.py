@@ -10,14 +10,13 @@ import msgspec
 
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.panel.web import Ask
 from crocevia.runtime.control import audit, removal
 from crocevia.runtime.control.apply import Applied, apply_in, load_state
 from crocevia.runtime.control.declarations import Spec, parse, place_of
 from crocevia.runtime.control.toml import write as write_toml
 from crocevia.storage.database import Transaction
 from crocevia.storage.home import engine_keys, write_engine_keys
-
-from .web import Ask
 
 T = TypeVar("T")
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from crocevia.core.errors import Code, GatewayError, say
-
-from .window import RollingHour
+from crocevia.policy.window import RollingHour
 
 
 class _Meter:

@@ -11,8 +11,7 @@ from __future__ import annotations
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
-
-from .periods import Day, day_of
+from crocevia.policy.periods import Day, day_of
 
 
 class Budget(msgspec.Struct, frozen=True):

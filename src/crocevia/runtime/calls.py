@@ -18,11 +18,10 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, StopReason
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
+from crocevia.runtime.money.estimates import known_usage
+from crocevia.runtime.money.spend import Charge
+from crocevia.runtime.reasoning.routing import Route
 from crocevia.storage.records import EndedBy, SettledCall
-
-from .money.estimates import known_usage
-from .money.spend import Charge
-from .reasoning.routing import Route
 
 
 class Cut(Enum):

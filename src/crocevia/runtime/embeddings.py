@@ -11,9 +11,8 @@ from crocevia.core.embeddings import Embedded, EmbeddingEngine, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
-
-from .catalogue import CatalogueHolder
-from .gateway import EngineSource, Gateway, SideDraft
+from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
 
 ENCODE: Final = "embeddings"
 _LONGEST: Final = 120.0

@@ -18,15 +18,14 @@ from crocevia.documents.intake import PEPPER as PEPPER_FILES
 from crocevia.documents.intake import Taken
 from crocevia.policy.admission import Admission, Permit
 from crocevia.policy.prices import ceiling, usd
+from crocevia.runtime.calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
+from crocevia.runtime.drafts import CallDraft, compose
+from crocevia.runtime.intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
+from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
+from crocevia.runtime.reasoning.fingerprints import Fingerprints
+from crocevia.runtime.reasoning.routing import Question, Route, Router, proof
+from crocevia.runtime.side_calls import SideCall, SideDraft
 from crocevia.storage.records import OpenedCall, SettledCall
-
-from .calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
-from .drafts import CallDraft, compose
-from .intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
-from .money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
-from .reasoning.fingerprints import Fingerprints
-from .reasoning.routing import Question, Route, Router, proof
-from .side_calls import SideCall, SideDraft
 
 __all__ = [
     "PEPPER_FILES",

@@ -14,10 +14,9 @@ from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
+from crocevia.runtime.calls import Cut, failing, just_ends
+from crocevia.runtime.money.spend import Charge
 from crocevia.storage.records import EndedBy, SettledCall
-
-from .calls import Cut, failing, just_ends
-from .money.spend import Charge
 
 
 class SideDraft(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,11 +9,10 @@ from sqlalchemy import bindparam, delete, func, select, update
 
 from crocevia.core.catalogue import AgentSpec, ToolRule
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting, packed, unpacked
-from .schema import agents
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.schema import agents
+from crocevia.storage.statements import Row
 
 Mode = Literal["primary", "subagent"]
 

@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 from sqlalchemy import bindparam, func, select, update
 
-from .database import Transaction
-from .rows import inserting, packed, unpacked
-from .schema import api_keys
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.schema import api_keys
+from crocevia.storage.statements import Row
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):

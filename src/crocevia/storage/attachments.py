@@ -7,10 +7,10 @@ from typing import Final
 import msgspec
 from sqlalchemy import bindparam, delete, func, select, update
 
-from .database import Transaction
-from .rows import inserting
-from .schema import chat_attachments
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import chat_attachments
+from crocevia.storage.statements import Row
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):

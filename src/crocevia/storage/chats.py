@@ -8,11 +8,10 @@ import msgspec
 from sqlalchemy import bindparam, func, select, update
 
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting
-from .schema import chats
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import chats
+from crocevia.storage.statements import Row
 
 
 class Chat(msgspec.Struct, frozen=True):

@@ -14,11 +14,10 @@ from sqlalchemy.sql.elements import ColumnElement
 
 from crocevia.core.costs import UsageCost
 from crocevia.core.turn.snapshot import Snapshot
-
-from .database import Transaction
-from .rows import inserting, packed
-from .schema import completions
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting, packed
+from crocevia.storage.schema import completions
+from crocevia.storage.statements import Row
 
 Status = Literal["running", "succeeded", "failed", "canceled"]
 

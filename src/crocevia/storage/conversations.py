@@ -7,11 +7,10 @@ from typing import Final, Literal
 from sqlalchemy import bindparam, delete, func, select
 
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting
-from .schema import conversation_messages
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import conversation_messages
+from crocevia.storage.statements import Row
 
 Role = Literal["user", "assistant"]
 

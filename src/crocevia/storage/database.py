@@ -20,8 +20,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
 from crocevia.core.errors import Code, GatewayError
-
-from .statements import Row, Statement, StatementCache
+from crocevia.storage.statements import Row, Statement, StatementCache
 
 T = TypeVar("T")
 Work: TypeAlias = Callable[["Transaction"], T]

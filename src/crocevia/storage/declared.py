@@ -10,9 +10,8 @@ from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql.base import Executable
 
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec
-
-from .database import Transaction
-from .schema import engines, models, projects, recipes
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import engines, models, projects, recipes
 
 Spec = TypeVar("Spec", EngineSpec, ModelSpec, ProjectSpec, RecipeSpec)
 

@@ -7,10 +7,10 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import bindparam, delete, func, or_, select, update
 
-from .database import Transaction
-from .rows import inserting, packed, unpacked
-from .schema import image_generations, image_uploads
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.schema import image_generations, image_uploads
+from crocevia.storage.statements import Row
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):

@@ -7,8 +7,8 @@ from typing import Final
 from sqlalchemy import bindparam, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
-from .database import Transaction
-from .schema import meta
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import meta
 
 REVISION: Final = "catalogue_revision"
 INITIALISED: Final = "initialised_at"

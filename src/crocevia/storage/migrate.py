@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crocevia.core.errors import Code, GatewayError, say
-
-from .database import connect
-from .schema import SCHEMA
+from crocevia.storage.database import connect
+from crocevia.storage.schema import SCHEMA
 
 if TYPE_CHECKING:
     from alembic.config import Config

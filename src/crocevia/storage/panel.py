@@ -6,10 +6,10 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, select
 
-from .database import Transaction
-from .rows import inserting
-from .schema import audit, panel_sessions
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import audit, panel_sessions
+from crocevia.storage.statements import Row
 
 _s: Final = panel_sessions.c
 _ADD_SESSION: Final = inserting(panel_sessions)

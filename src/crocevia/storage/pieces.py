@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 from sqlalchemy import bindparam, select
 
-from . import meta as values
-from .database import Transaction
-from .schema import call_records, meta
+from crocevia.storage import meta as values
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import call_records, meta
 
 _MARK: Final = "app_without_blocks:"  # followed by the project's name
 

@@ -6,10 +6,10 @@ from typing import Final
 
 from sqlalchemy import bindparam, delete, or_, select, update
 
-from .database import Transaction
-from .rows import inserting
-from .schema import project_keys
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import project_keys
+from crocevia.storage.statements import Row
 
 _k: Final = project_keys.c
 _ALL: Final = select(project_keys).order_by(_k.created_at, _k.digest)

@@ -10,9 +10,9 @@ from typing import Any, Final, Literal
 import msgspec
 from sqlalchemy import ColumnElement, Integer, and_, bindparam, case, cast, func, or_, select
 
-from .database import Transaction
-from .schema import call_records
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import call_records
+from crocevia.storage.statements import Row
 
 Grouping = Literal["project", "model", "engine", "encode", "outcome", "door"]
 GROUPINGS: Final[tuple[Grouping, ...]] = ("project", "model", "engine", "encode", "outcome", "door")

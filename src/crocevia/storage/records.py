@@ -11,10 +11,9 @@ import msgspec
 from sqlalchemy import Integer, bindparam, case, cast, func, insert, select, update
 
 from crocevia.core.usage import Usage
-
-from .database import Transaction
-from .schema import call_records
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import call_records
+from crocevia.storage.statements import Row
 
 EndedBy = Literal["model", "client", "gateway", "restart"]
 

@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 from sqlalchemy import bindparam, delete, insert, select
 
-from .database import Transaction
-from .schema import responses
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import responses
+from crocevia.storage.statements import Row
 
 _c: Final = responses.c
 

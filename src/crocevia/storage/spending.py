@@ -9,11 +9,10 @@ from sqlalchemy import Integer, bindparam, cast, func, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting
-from .schema import budget_alerts, budget_corrections, call_records
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import budget_alerts, budget_corrections, call_records
+from crocevia.storage.statements import Row
 
 _NANO: Final = 1e9
 _r: Final = call_records.c

@@ -10,11 +10,10 @@ from sqlalchemy import bindparam, delete, exists, func, select, update
 
 from crocevia.core.catalogue import TeamSpec
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting
-from .schema import agents, chats, team_members, teams
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import agents, chats, team_members, teams
+from crocevia.storage.statements import Row
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

@@ -8,11 +8,10 @@ import msgspec
 from sqlalchemy import bindparam, delete, func, select, update
 
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting, packed, unpacked
-from .schema import user_tools
-from .statements import Row
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.schema import user_tools
+from crocevia.storage.statements import Row
 
 
 class UserTool(msgspec.Struct, frozen=True, kw_only=True):

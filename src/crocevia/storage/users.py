@@ -9,10 +9,9 @@ from sqlalchemy import bindparam, select, update
 
 from crocevia.core.catalogue import UserSpec
 from crocevia.core.ids import new_id
-
-from .database import Transaction
-from .rows import inserting
-from .schema import users
+from crocevia.storage.database import Transaction
+from crocevia.storage.rows import inserting
+from crocevia.storage.schema import users
 
 _BOUNDED: Final = select(users.c.id, users.c.allowance).where(users.c.allowance != "{}")
 _NAMED: Final = select(users.c.id).where(users.c.name == bindparam("called")).order_by(users.c.id).limit(1)

@@ -7,9 +7,9 @@ from typing import Final
 from sqlalchemy import bindparam, func, or_, select, update
 from sqlalchemy.types import Integer
 
-from .attachments import Attachment
-from .database import Transaction
-from .schema import (
+from crocevia.storage.attachments import Attachment
+from crocevia.storage.database import Transaction
+from crocevia.storage.schema import (
     budget_alerts,
     chat_attachments,
     chat_logs,
@@ -21,7 +21,7 @@ from .schema import (
     users,
     workspaces,
 )
-from .statements import Row
+from crocevia.storage.statements import Row
 
 _turn: Final = completions.alias()
 _newest: Final = (

@@ -36,15 +36,15 @@ Commands (steer, cancel, approval, tool output, claim) become facts the same way
 not here; a fact that answers nothing any more is dropped by `advance`.
 """
 
-from .advance import advance, interrupted, open_turn, recover, request_client
-from .chat import Chat, hydrate
-from .delegation import team_tools
-from .entries import Entry, Unreadable
-from .machine import Turn
-from .plan import AgentCard, Limits, Plan, ToolCard, Totals
-from .snapshot import Snapshot, snapshot_of
-from .titles import derive_title, normalise_title
-from .wanting import wants_of
+from crocevia.core.turn.advance import advance, interrupted, open_turn, recover, request_client
+from crocevia.core.turn.chat import Chat, hydrate
+from crocevia.core.turn.delegation import team_tools
+from crocevia.core.turn.entries import Entry, Unreadable
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.plan import AgentCard, Limits, Plan, ToolCard, Totals
+from crocevia.core.turn.snapshot import Snapshot, snapshot_of
+from crocevia.core.turn.titles import derive_title, normalise_title
+from crocevia.core.turn.wanting import wants_of
 
 __all__ = [
     "AgentCard",

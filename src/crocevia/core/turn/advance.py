@@ -7,17 +7,17 @@ from typing import Any
 
 from msgspec import Raw
 
-from . import entries as e
-from .brief import Brief
-from .calls import CallState
-from .ids import derive
-from .instance import Instance, Phase
-from .machine import Turn
-from .plan import Plan, Totals
-from .questions import Answer, failure
-from .rules import following
-from .wanting import wants_of
-from .wants import AskClient
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.brief import Brief
+from crocevia.core.turn.calls import CallState
+from crocevia.core.turn.ids import derive
+from crocevia.core.turn.instance import Instance, Phase
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.plan import Plan, Totals
+from crocevia.core.turn.questions import Answer, failure
+from crocevia.core.turn.rules import following
+from crocevia.core.turn.wanting import wants_of
+from crocevia.core.turn.wants import AskClient
 
 
 def advance(turn: Turn, fact: e.Entry | None, at: int) -> list[e.Entry]:

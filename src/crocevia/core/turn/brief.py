@@ -7,8 +7,8 @@ from typing import Final
 
 from msgspec import Struct
 
-from ..calls import AnswerFormat, Sampling, Thinking, ToolChoice
-from ..messages import AssistantMessage, Message, Tool, ToolMessage
+from crocevia.core.calls import AnswerFormat, Sampling, Thinking, ToolChoice
+from crocevia.core.messages import AssistantMessage, Message, Tool, ToolMessage
 
 UNANSWERED: Final = '{"code":"unanswered","message":"the caller gave no result for this call"}'
 

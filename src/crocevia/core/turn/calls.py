@@ -5,9 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Literal
 
-from ..messages import ToolCall, ToolMessage
-from . import entries as e
-from .plan import ANSWER, DELEGATE, Plan, ToolKind
+from crocevia.core.messages import ToolCall, ToolMessage
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.plan import ANSWER, DELEGATE, Plan, ToolKind
 
 CallKind = Literal["server", "knowledge", "client", "caller", "delegate", "answer", "unknown"]
 

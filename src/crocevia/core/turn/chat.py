@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .. import sizes
-from ..messages import Message
-from . import entries as e
-from .machine import Turn
-from .plan import Totals
+from crocevia.core import sizes
+from crocevia.core.messages import Message
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.plan import Totals
 
 
 class Chat:

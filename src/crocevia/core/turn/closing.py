@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
-from . import entries as e
-from .calls import Call, CallState
-from .instance import Instance
-from .machine import Turn
-from .plan import Totals
-from .questions import Answer, failure
-from .titles import derive_title
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.instance import Instance
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.plan import Totals
+from crocevia.core.turn.questions import Answer, failure
+from crocevia.core.turn.titles import derive_title
 
 Status = Literal["completed", "failed", "cancelled"]
 _STOPPED = ("cancelled", "it was stopped; its outcome is unknown")

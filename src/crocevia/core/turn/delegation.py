@@ -7,14 +7,14 @@ from typing import Literal
 import msgspec
 from msgspec import Raw, Struct
 
-from ..messages import Tool
-from . import entries as e
-from .calls import Call
-from .ids import derive
-from .instance import Instance
-from .machine import Turn
-from .plan import ANSWER, DELEGATE, Plan
-from .questions import Answer, Escalation
+from crocevia.core.messages import Tool
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.calls import Call
+from crocevia.core.turn.ids import derive
+from crocevia.core.turn.instance import Instance
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.plan import ANSWER, DELEGATE, Plan
+from crocevia.core.turn.questions import Answer, Escalation
 
 
 class _Delegation(Struct, frozen=True):

@@ -12,59 +12,24 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from .plan import ToolKind, Totals
-from .private import (
-    Agent as Agent,
-)
-from .private import (
-    Base,
-    Spoken,
-)
-from .private import (
-    CancelAsked as CancelAsked,
-)
-from .private import (
-    ContextAnswered as ContextAnswered,
-)
-from .private import (
-    ContextReplaced as ContextReplaced,
-)
-from .private import (
-    ModelAnswered as ModelAnswered,
-)
-from .private import (
-    ModelFailed as ModelFailed,
-)
-from .private import (
-    ModelStarted as ModelStarted,
-)
-from .private import (
-    Private as Private,
-)
-from .private import (
-    Signature as Signature,
-)
-from .private import (
-    TitleAnswered as TitleAnswered,
-)
-from .private import (
-    ToolClaimed as ToolClaimed,
-)
-from .private import (
-    ToolRefused as ToolRefused,
-)
-from .private import (
-    TurnClosing as TurnClosing,
-)
-from .private import (
-    TurnFailing as TurnFailing,
-)
-from .private import (
-    TurnOpened as TurnOpened,
-)
-from .private import (
-    Unpriced as Unpriced,
-)
+from crocevia.core.turn.plan import ToolKind, Totals
+from crocevia.core.turn.private import Agent as Agent
+from crocevia.core.turn.private import Base, Spoken
+from crocevia.core.turn.private import CancelAsked as CancelAsked
+from crocevia.core.turn.private import ContextAnswered as ContextAnswered
+from crocevia.core.turn.private import ContextReplaced as ContextReplaced
+from crocevia.core.turn.private import ModelAnswered as ModelAnswered
+from crocevia.core.turn.private import ModelFailed as ModelFailed
+from crocevia.core.turn.private import ModelStarted as ModelStarted
+from crocevia.core.turn.private import Private as Private
+from crocevia.core.turn.private import Signature as Signature
+from crocevia.core.turn.private import TitleAnswered as TitleAnswered
+from crocevia.core.turn.private import ToolClaimed as ToolClaimed
+from crocevia.core.turn.private import ToolRefused as ToolRefused
+from crocevia.core.turn.private import TurnClosing as TurnClosing
+from crocevia.core.turn.private import TurnFailing as TurnFailing
+from crocevia.core.turn.private import TurnOpened as TurnOpened
+from crocevia.core.turn.private import Unpriced as Unpriced
 
 Mode = Literal["foreground", "background"]
 

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from ..messages import FilePart, Message, Part, TextPart, UserMessage
+from crocevia.core.messages import FilePart, Message, Part, TextPart, UserMessage
 
 _NAMED: Final = "application/x-crocevia-attachment"
 

@@ -6,18 +6,18 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..messages import Message, UserMessage
-from ..messages import user as say_as_user
-from . import entries as e
-from .brief import continued
-from .calls import Call, kind_of
-from .files import placeholders
-from .ids import derive
-from .instance import Instance
-from .questions import Steer, failure
+from crocevia.core.messages import Message, UserMessage
+from crocevia.core.messages import user as say_as_user
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.brief import continued
+from crocevia.core.turn.calls import Call, kind_of
+from crocevia.core.turn.files import placeholders
+from crocevia.core.turn.ids import derive
+from crocevia.core.turn.instance import Instance
+from crocevia.core.turn.questions import Steer, failure
 
 if TYPE_CHECKING:
-    from .machine import Turn
+    from crocevia.core.turn.machine import Turn
 
 
 def opened(turn: Turn, entry: e.TurnOpened) -> None:

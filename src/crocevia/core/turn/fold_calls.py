@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from ..messages import user as say_as_user
-from . import entries as e
-from .calls import Call, CallState
-from .instance import Instance
-from .plan import Totals
-from .questions import Answer, Approval, Escalation, question, readable
+from crocevia.core.messages import user as say_as_user
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.instance import Instance
+from crocevia.core.turn.plan import Totals
+from crocevia.core.turn.questions import Answer, Approval, Escalation, question, readable
 
 if TYPE_CHECKING:
-    from .machine import Turn
+    from crocevia.core.turn.machine import Turn
 
 
 def moved(turn: Turn, entry: e.ToolDelta | e.ToolStart) -> None:

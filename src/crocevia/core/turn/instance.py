@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from enum import StrEnum
 
-from ..messages import AssistantMessage, Message
-from ..messages import user as say_as_user
-from . import entries as e
-from .calls import Call, CallState
-from .plan import AgentCard, Totals, spent
+from crocevia.core.messages import AssistantMessage, Message
+from crocevia.core.messages import user as say_as_user
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.plan import AgentCard, Totals, spent
 
 
 class Phase(StrEnum):

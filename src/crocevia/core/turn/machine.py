@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ..messages import FilePart, Message
-from . import entries as e
-from . import fold_agents as agents
-from . import fold_calls as calls
-from .brief import Brief
-from .calls import Call, CallState
-from .instance import Instance, Phase
-from .plan import Plan, Totals, spent
-from .questions import Answer, Approval, Escalation, Steer
-from .wants import Ending
+from crocevia.core.messages import FilePart, Message
+from crocevia.core.turn import entries as e
+from crocevia.core.turn import fold_agents as agents
+from crocevia.core.turn import fold_calls as calls
+from crocevia.core.turn.brief import Brief
+from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.instance import Instance, Phase
+from crocevia.core.turn.plan import Plan, Totals, spent
+from crocevia.core.turn.questions import Answer, Approval, Escalation, Steer
+from crocevia.core.turn.wants import Ending
 
 
 class Turn:

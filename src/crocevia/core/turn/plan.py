@@ -6,8 +6,8 @@ from typing import Literal
 
 from msgspec import Struct
 
-from ..catalogue import ToolRule
-from ..usage import Usage
+from crocevia.core.catalogue import ToolRule
+from crocevia.core.usage import Usage
 
 ToolKind = Literal["server", "client", "knowledge"]
 CardKind = Literal["server", "client", "knowledge", "caller"]

@@ -6,10 +6,10 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
-from ..messages import Message, Opaque, ToolCall
-from ..usage import Usage
-from .brief import Brief
-from .plan import Plan, Totals
+from crocevia.core.messages import Message, Opaque, ToolCall
+from crocevia.core.turn.brief import Brief
+from crocevia.core.turn.plan import Plan, Totals
+from crocevia.core.usage import Usage
 
 Role = Literal["orchestrator", "member"]
 

@@ -7,8 +7,8 @@ from hashlib import sha256
 
 import msgspec
 
-from . import entries as e
-from .calls import Call
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.calls import Call
 
 
 class Answer(StrEnum):

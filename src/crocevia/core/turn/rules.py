@@ -8,15 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from . import entries as e
-from .calls import Call, CallState
-from .closing import close_instance, close_turn
-from .delegation import answer_for, delegation_for
-from .ids import derive
-from .instance import Instance, Phase
-from .machine import Turn
-from .questions import Answer, digest_of, failure
-from .titles import derive_title
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.closing import close_instance, close_turn
+from crocevia.core.turn.delegation import answer_for, delegation_for
+from crocevia.core.turn.ids import derive
+from crocevia.core.turn.instance import Instance, Phase
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.questions import Answer, digest_of, failure
+from crocevia.core.turn.titles import derive_title
 
 Rule = Callable[[Turn, int], e.Entry | None]
 

@@ -6,9 +6,9 @@ from typing import Literal
 
 from msgspec import Struct
 
-from . import entries as e
-from .ids import event_id
-from .plan import Totals
+from crocevia.core.turn import entries as e
+from crocevia.core.turn.ids import event_id
+from crocevia.core.turn.plan import Totals
 
 
 class Snapshot(Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .calls import Call, CallState
-from .instance import Instance, Phase
-from .machine import Turn
-from .questions import Answer
-from .rules import free_slots
-from .wants import AskApproval, AskClient, CallModel, Compact, End, Escalate, MakeTitle, RunTool, StartChild, Want
+from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.instance import Instance, Phase
+from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.questions import Answer
+from crocevia.core.turn.rules import free_slots
+from crocevia.core.turn.wants import (
+    AskApproval,
+    AskClient,
+    CallModel,
+    Compact,
+    End,
+    Escalate,
+    MakeTitle,
+    RunTool,
+    StartChild,
+    Want,
+)
 
 
 def wants_of(turn: Turn) -> tuple[Want, ...]:

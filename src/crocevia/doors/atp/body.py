@@ -9,8 +9,7 @@ from typing import Final
 from crocevia.asgi import body
 from crocevia.asgi.body import ClientGone, too_large
 from crocevia.core.errors import Code, GatewayError, say
-
-from .operation import Request
+from crocevia.doors.atp.operation import Request
 
 BODY_SECONDS: Final = 60.0  # for the whole of a JSON body
 

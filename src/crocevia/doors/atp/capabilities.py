@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from .events import EVENT_TYPES
-from .operation import Answer, Request, Version
-from .wire.execution import Capabilities, Capabilities3
+from crocevia.doors.atp.events import EVENT_TYPES
+from crocevia.doors.atp.operation import Answer, Request, Version
+from crocevia.doors.atp.wire.execution import Capabilities, Capabilities3
 
 TOOL_KINDS: Final = ("server", "client", "knowledge")
 # Version 2 closes its lists, and its clients refuse whatever is not on them: titles, steering and approvals work

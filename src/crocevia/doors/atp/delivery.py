@@ -8,8 +8,7 @@ from typing import IO, Final
 from urllib.parse import quote
 
 from crocevia.asgi.types import Headers
-
-from .operation import Stream
+from crocevia.doors.atp.operation import Stream
 
 _PIECE: Final = 256 * 1024
 

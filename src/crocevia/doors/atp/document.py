@@ -8,9 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.asgi import document as openapi
-
-from .operation import Operation, Rule
-from .routing import PREFIX, full
+from crocevia.doors.atp.operation import Operation, Rule
+from crocevia.doors.atp.routing import PREFIX, full
 
 ADDRESS: Final = f"{PREFIX}/openapi.json"
 

@@ -12,16 +12,15 @@ from crocevia.asgi.body import ClientGone
 from crocevia.asgi.types import Application, Headers, Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
+from crocevia.doors.atp import auth, fields, negotiation
+from crocevia.doors.atp.body import discard, read_whole
+from crocevia.doors.atp.errors import expected, refuse
+from crocevia.doors.atp.operation import Answer, Live, Operation, Request, Rule, Stream, encoded
+from crocevia.doors.atp.resources import TABLE
+from crocevia.doors.atp.resources.document import describing
+from crocevia.doors.atp.routing import Found, Router, names
+from crocevia.doors.atp.streaming import send_live, send_stream
 from crocevia.runtime.control.context import Control
-
-from . import auth, fields, negotiation
-from .body import discard, read_whole
-from .errors import expected, refuse
-from .operation import Answer, Live, Operation, Request, Rule, Stream, encoded
-from .resources import TABLE
-from .resources.document import describing
-from .routing import Found, Router, names
-from .streaming import send_live, send_stream
 
 _REQUEST_ID: Final = re.compile(rb"[A-Za-z0-9._:-]{1,128}")
 _MAX_QUERY: Final = 64  # parameters

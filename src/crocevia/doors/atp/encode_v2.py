@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .events import Encoder, usage
+from crocevia.doors.atp.events import Encoder, usage
 
 VERSION: Final = 2
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from .encode_v2 import totals as totals_v2
-from .events import Encoder
+from crocevia.doors.atp.encode_v2 import totals as totals_v2
+from crocevia.doors.atp.events import Encoder
 
 VERSION: Final = 3
 

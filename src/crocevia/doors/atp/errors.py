@@ -11,9 +11,8 @@ from crocevia.asgi.types import Header, Headers
 from crocevia.core.declared import Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.texts import render
-
-from .negotiation import REQUIRED
-from .operation import Answer
+from crocevia.doors.atp.negotiation import REQUIRED
+from crocevia.doors.atp.operation import Answer
 
 # Status and type. A code without a row of its own in the contract takes the nearest one.
 TABLE: Final[Mapping[Code, tuple[int, str]]] = {

@@ -14,16 +14,15 @@ from crocevia.asgi.types import Headers
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.turn import Unreadable
+from crocevia.doors.atp import encode_v2, encode_v3
+from crocevia.doors.atp.capabilities import capabilities
+from crocevia.doors.atp.events import Encoder
+from crocevia.doors.atp.operation import NO_CONTENT, Answer, Handler, Live, Operation, Request, Rule, Version
+from crocevia.doors.atp.wire import execution as wire
+from crocevia.doors.atp.wire.attachments import manifest
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.turns import Feed, Row, Turns
-
-from . import encode_v2, encode_v3
-from .capabilities import capabilities
-from .events import Encoder
-from .operation import NO_CONTENT, Answer, Handler, Live, Operation, Request, Rule, Version
-from .wire import execution as wire
-from .wire.attachments import manifest
 
 _KEY: Final = re.compile(rb"[!-~]{1,255}")
 _NUMBER: Final = re.compile(r"[0-9]{1,18}")

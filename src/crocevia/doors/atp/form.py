@@ -11,10 +11,9 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from crocevia.asgi.body import too_large
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.atp.body import pieces as body_pieces
+from crocevia.doors.atp.operation import Request
 from crocevia.runtime.control.context import invalid
-
-from .body import pieces as body_pieces
-from .operation import Request
 
 _OVERHEAD: Final = 64 * 1024  # bytes of a form around its file
 _MAX_BOUNDARY: Final = 70

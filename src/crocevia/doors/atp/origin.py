@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from .operation import Request
+from crocevia.doors.atp.operation import Request
 
 _HOST: Final = re.compile(rb"(?:[A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _SCHEMES: Final = (b"http", b"https")

@@ -8,9 +8,8 @@ import msgspec
 
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import say
-
-from . import fields
-from .operation import Request
+from crocevia.doors.atp import fields
+from crocevia.doors.atp.operation import Request
 
 S = TypeVar("S", bound=msgspec.Struct)
 

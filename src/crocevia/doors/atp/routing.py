@@ -7,8 +7,7 @@ from typing import Final, NamedTuple
 from urllib.parse import unquote_to_bytes
 
 from crocevia.asgi.types import Scope
-
-from .operation import Operation
+from crocevia.doors.atp.operation import Operation
 
 PREFIX: Final = "/api/v1"
 _MAX_SEGMENT: Final = 1024

@@ -8,9 +8,8 @@ from typing import Any
 
 from crocevia.asgi.hangup import gone, until_first
 from crocevia.asgi.types import Headers, Send
-
-from .errors import expected
-from .operation import Live, Request, Stream
+from crocevia.doors.atp.errors import expected
+from crocevia.doors.atp.operation import Live, Request, Stream
 
 
 async def send_stream(request: Request, stream: Stream, send: Send, common: Headers) -> None:

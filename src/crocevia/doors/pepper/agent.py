@@ -11,12 +11,11 @@ from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import StopReason
+from crocevia.doors.pepper import decode, encode, wire
+from crocevia.doors.pepper.errors import expected, refuse
+from crocevia.doors.pepper.head import read_head
+from crocevia.doors.pepper.standing import Standing
 from crocevia.runtime.gateway import Call, Cut, Gateway
-
-from . import decode, encode, wire
-from .errors import expected, refuse
-from .head import read_head
-from .standing import Standing
 
 PING_SECONDS: Final = 15.0
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
+from crocevia.doors.pepper import wire
+from crocevia.doors.pepper import wire_reports as reports
+from crocevia.doors.pepper.errors import expected, refuse
+from crocevia.doors.pepper.head import read_head
 from crocevia.runtime.gateway import PEPPER_FILES, Gateway, Profile, ProjectSpec
-
-from . import wire
-from . import wire_reports as reports
-from .errors import expected, refuse
-from .head import read_head
 
 _MB = 1024 * 1024
 

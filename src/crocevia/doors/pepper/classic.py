@@ -15,15 +15,22 @@ from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Part, TextPart
+from crocevia.doors.pepper import decode, encode, wire
+from crocevia.doors.pepper.errors import expected, refuse
+from crocevia.doors.pepper.head import read_head
+from crocevia.doors.pepper.standing import Standing
+from crocevia.doors.pepper.wire_classic import (
+    CONVERSATION,
+    MOST_NAME,
+    ORIGINS,
+    Cancellata,
+    Citazione,
+    Richiesta,
+    Risposta,
+)
 from crocevia.runtime.classic import Citation, Classic, Exchange, Question
 from crocevia.runtime.classic import Reply as Answered
 from crocevia.runtime.gateway import Attachment, Wants, check_permission, placeholder
-
-from . import decode, encode, wire
-from .errors import expected, refuse
-from .head import read_head
-from .standing import Standing
-from .wire_classic import CONVERSATION, MOST_NAME, ORIGINS, Cancellata, Citazione, Richiesta, Risposta
 
 _MOST_PARAMETERS: Final = 20
 

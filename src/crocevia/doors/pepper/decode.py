@@ -21,9 +21,8 @@ from crocevia.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from crocevia.doors.pepper import blocks, wire
 from crocevia.runtime.gateway import Attachment, CallDraft, ProjectSpec, Wants, check_permission, placeholder
-
-from . import blocks, wire
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -7,15 +7,14 @@ from typing import Any, Final
 
 from crocevia.asgi.document import About, Route, describing, document, endpoint
 from crocevia.asgi.types import Application
+from crocevia.doors.pepper import wire, wire_classic, wire_reports
+from crocevia.doors.pepper.agent import PING_SECONDS, AgentEndpoint
+from crocevia.doors.pepper.capabilities import CapabilitiesEndpoint
+from crocevia.doors.pepper.classic import ClassicEndpoint
+from crocevia.doors.pepper.kit import KitEndpoint
+from crocevia.doors.pepper.verify import VerifyEndpoint
 from crocevia.runtime.classic import Classic
 from crocevia.runtime.gateway import Gateway
-
-from . import wire, wire_classic, wire_reports
-from .agent import PING_SECONDS, AgentEndpoint
-from .capabilities import CapabilitiesEndpoint
-from .classic import ClassicEndpoint
-from .kit import KitEndpoint
-from .verify import VerifyEndpoint
 
 DOCUMENT: Final = "/pepper/openapi.json"
 PAGE: Final = "/pepper/docs"

@@ -13,9 +13,8 @@ from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent, StopReason, TextDelta, ToolCallDone
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
-
-from . import wire
-from .errors import failure
+from crocevia.doors.pepper import wire
+from crocevia.doors.pepper.errors import failure
 
 # A character takes at most six bytes, so that no `delta` exceeds the 64 KiB at which some readers give up.
 _DELTA_CHARACTERS: Final = 10_000

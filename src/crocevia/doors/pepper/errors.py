@@ -11,8 +11,7 @@ from crocevia.asgi.types import Headers, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
-
-from . import wire
+from crocevia.doors.pepper import wire
 
 # The words are the closed set of the specification, plus `non_trovato` for addresses it does not know. Codes that
 # it has no row for take the nearest row, so that an app never meets a word that it cannot have been written for.

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from crocevia.asgi.types import Scope
 from crocevia.core.errors import Code, GatewayError, say
-
-from . import wire
+from crocevia.doors.pepper import wire
 
 
 class Head(NamedTuple):

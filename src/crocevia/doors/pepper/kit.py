@@ -11,8 +11,7 @@ from crocevia.asgi.answers import JSON
 from crocevia.asgi.types import Headers, Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
-
-from .errors import TABLE, failure
+from crocevia.doors.pepper.errors import TABLE, failure
 
 _READS: Final = frozenset({"GET", "HEAD"})
 _MAX_PARAMETERS: Final = 20

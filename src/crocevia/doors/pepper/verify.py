@@ -8,12 +8,11 @@ from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.texts import render
+from crocevia.doors.pepper import decode, wire
+from crocevia.doors.pepper import wire_reports as reports
+from crocevia.doors.pepper.errors import TABLE, expected, refuse
+from crocevia.doors.pepper.head import read_head
 from crocevia.runtime.gateway import Estimate, Gateway, ProjectSpec, Route
-
-from . import decode, wire
-from . import wire_reports as reports
-from .errors import TABLE, expected, refuse
-from .head import read_head
 
 
 class VerifyEndpoint:

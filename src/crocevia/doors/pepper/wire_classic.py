@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from .wire import Documento, Testo, Usage
+from crocevia.doors.pepper.wire import Documento, Testo, Usage
 
 CONVERSATION: Final = "conversazione"  # also the parameter of a deletion
 MOST_NAME: Final = 200

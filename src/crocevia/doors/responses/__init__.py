@@ -1,7 +1,7 @@
 """The OpenAI-like surface: `/v1/responses`, chat completions, embeddings and models."""
 
-from .door import ResponsesDoor
-from .plan import Desk
-from .targets import Targets
+from crocevia.doors.responses.door import ResponsesDoor
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.targets import Targets
 
 __all__ = ["Desk", "ResponsesDoor", "Targets"]

@@ -12,13 +12,12 @@ from crocevia.asgi.hangup import first_of, watching
 from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.responses import errors, plan
+from crocevia.doors.responses.frames import DONE, Frame, sse
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.requests import answering
+from crocevia.doors.responses.run import Run, Work
 from crocevia.runtime.gateway import Cut
-
-from . import errors, plan
-from .frames import DONE, Frame, sse
-from .plan import Desk
-from .requests import answering
-from .run import Run, Work
 
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 MOST: Final = 1000  # running at once

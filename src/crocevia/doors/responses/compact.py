@@ -14,12 +14,11 @@ from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.ids import new_id
 from crocevia.core.messages import TextPart, UserMessage
+from crocevia.doors.responses import head, plan, resource, wire
+from crocevia.doors.responses.items import Sealed, seal
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.requests import body_of
 from crocevia.runtime.gateway import Call, Cut
-
-from . import head, plan, resource, wire
-from .items import Sealed, seal
-from .plan import Desk
-from .requests import body_of
 
 _ORDER: Final = (
     "Summarise the conversation so far for whoever continues it: facts, decisions, names, numbers, open questions and "

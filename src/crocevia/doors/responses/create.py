@@ -7,15 +7,14 @@ from crocevia.asgi.hangup import watching, while_there
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import GatewayError
+from crocevia.doors.responses import head, plan
+from crocevia.doors.responses.background import Background
+from crocevia.doors.responses.errors import refuse
+from crocevia.doors.responses.frames import DONE, TERMINAL, Frame, sse
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.requests import answering, body_of
+from crocevia.doors.responses.run import Run, Work
 from crocevia.runtime.gateway import Cut
-
-from . import head, plan
-from .background import Background
-from .errors import refuse
-from .frames import DONE, TERMINAL, Frame, sse
-from .plan import Desk
-from .requests import answering, body_of
-from .run import Run, Work
 
 
 async def create(desk: Desk, background: Background, scope: Scope, receive: Receive, send: Send) -> None:

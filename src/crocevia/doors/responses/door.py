@@ -10,13 +10,12 @@ from crocevia.asgi.body import ClientGone
 from crocevia.asgi.document import About, Route, describing, document, endpoint
 from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError
-
-from . import chat, compact, create, embeddings, models, queries, socket, stored, wire
-from .background import Background
-from .chat import wire as chat_wire
-from .errors import expected, refuse
-from .plan import Desk
-from .requests import check_method
+from crocevia.doors.responses import chat, compact, create, embeddings, models, queries, socket, stored, wire
+from crocevia.doors.responses.background import Background
+from crocevia.doors.responses.chat import wire as chat_wire
+from crocevia.doors.responses.errors import expected, refuse
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.requests import check_method
 
 Handler: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
 

@@ -12,11 +12,10 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.embeddings import Embedded
-
-from . import head
-from .parts import wrong
-from .plan import WRITE, Desk
-from .requests import body_of
+from crocevia.doors.responses import head
+from crocevia.doors.responses.parts import wrong
+from crocevia.doors.responses.plan import WRITE, Desk
+from crocevia.doors.responses.requests import body_of
 
 MOST: Final = 2048  # inputs of one request
 LONGEST: Final = 32_768  # characters of one input

@@ -23,11 +23,10 @@ from crocevia.core.events import (
     ToolCallDone,
     ToolCallStarted,
 )
+from crocevia.doors.responses import wire
+from crocevia.doors.responses.frames import Frame
+from crocevia.doors.responses.items import Sealed, seal
 from crocevia.runtime.turns.run_service import RunEvent, StepEnded
-
-from . import wire
-from .frames import Frame
-from .items import Sealed, seal
 
 Ending = Literal["completed", "incomplete"]
 

@@ -22,10 +22,9 @@ from crocevia.core.messages import (
     ToolMessage,
     UserMessage,
 )
+from crocevia.doors.responses import parts, wire
+from crocevia.doors.responses.parts import Placing, wrong
 from crocevia.runtime.text_intake import Source, Taken
-
-from . import parts, wire
-from .parts import Placing, wrong
 
 _ID: Final = 80
 

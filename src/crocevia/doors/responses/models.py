@@ -9,11 +9,10 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
-
-from . import head
-from .parts import wrong
-from .plan import Desk
-from .requests import check_method
+from crocevia.doors.responses import head
+from crocevia.doors.responses.parts import wrong
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.requests import check_method
 
 _READ = "operator.read"
 

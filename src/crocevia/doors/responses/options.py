@@ -12,9 +12,8 @@ from crocevia.core import json
 from crocevia.core.calls import AnswerFormat, Effort, Thinking, ToolChoice
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Tool
-
-from . import wire
-from .parts import wrong
+from crocevia.doors.responses import wire
+from crocevia.doors.responses.parts import wrong
 
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
 _NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")

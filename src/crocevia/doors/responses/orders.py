@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from crocevia.core.messages import Message, ToolMessage, UserMessage
+from crocevia.doors.responses.options import Tools
+from crocevia.doors.responses.targets import Target
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import CallDraft
 from crocevia.runtime.turns.run_service import Brief, Order, Place
-
-from .options import Tools
-from .targets import Target
 
 
 def order(

@@ -7,9 +7,8 @@ from typing import Final
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import FilePart, Part, TextPart
+from crocevia.doors.responses import wire
 from crocevia.runtime.text_intake import Source, Taken
-
-from . import wire
 
 TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _PICTURES: Final = frozenset({"input_image", "image_url"})

@@ -14,18 +14,17 @@ from crocevia.core.calls import Sampling
 from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
+from crocevia.doors.responses import items, options, orders, resource, wire
+from crocevia.doors.responses.head import Head, session_key
+from crocevia.doors.responses.items import Conversation, Placed
+from crocevia.doors.responses.options import Tools
+from crocevia.doors.responses.parts import wrong
+from crocevia.doors.responses.targets import Target, Targets
 from crocevia.runtime.answers_store import Link, Responses, StoredResponse, previous_missing
 from crocevia.runtime.control.operators import Operator, Operators
 from crocevia.runtime.gateway import CallDraft, Gateway
 from crocevia.runtime.text_intake import Intake
 from crocevia.runtime.turns.run_service import Order, Runs
-
-from . import items, options, orders, resource, wire
-from .head import Head, session_key
-from .items import Conversation, Placed
-from .options import Tools
-from .parts import wrong
-from .targets import Target, Targets
 
 WRITE: Final = "operator.write"
 ENCODE: Final = "responses"

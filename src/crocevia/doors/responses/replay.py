@@ -7,9 +7,9 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
-from . import wire
-from .encode import Encoder
-from .frames import Frame
+from crocevia.doors.responses import wire
+from crocevia.doors.responses.encode import Encoder
+from crocevia.doors.responses.frames import Frame
 
 
 def replayed(resource: wire.Resource) -> list[Frame]:

@@ -8,10 +8,9 @@ from crocevia.asgi.body import read_body
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core.errors import Code, GatewayError, say
-
-from .head import Head
-from .parts import wrong
-from .plan import Desk
+from crocevia.doors.responses.head import Head
+from crocevia.doors.responses.parts import wrong
+from crocevia.doors.responses.plan import Desk
 
 
 async def body_of(desk: Desk, asked: Head, receive: Receive) -> bytes:

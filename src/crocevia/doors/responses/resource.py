@@ -10,9 +10,8 @@ from msgspec import Raw
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import StopReason
 from crocevia.core.usage import Usage
-
-from . import errors, wire
-from .options import Tools
+from crocevia.doors.responses import errors, wire
+from crocevia.doors.responses.options import Tools
 
 _REASONS = {StopReason.MAX_TOKENS: "max_output_tokens", StopReason.REFUSAL: "content_filter"}
 

@@ -10,15 +10,14 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
+from crocevia.doors.responses import errors, options, resource
+from crocevia.doors.responses.encode import Encoder
+from crocevia.doors.responses.frames import Frame, sse
+from crocevia.doors.responses.orders import turn_of
+from crocevia.doors.responses.plan import Desk, Plan
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.gateway import Call, Cut
 from crocevia.runtime.turns.run_service import AgentRun
-
-from . import errors, options, resource
-from .encode import Encoder
-from .frames import Frame, sse
-from .orders import turn_of
-from .plan import Desk, Plan
 
 Work: TypeAlias = Call | AgentRun
 Write: TypeAlias = Callable[[list[Frame]], Awaitable[None]]

@@ -12,15 +12,14 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.responses import errors, head, plan
+from crocevia.doors.responses.frames import Frame
+from crocevia.doors.responses.head import Head
+from crocevia.doors.responses.plan import Desk
+from crocevia.doors.responses.run import Run, Work
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import Cut
-
-from . import errors, head, plan
-from .frames import Frame
-from .head import Head
-from .plan import Desk
-from .run import Run, Work
 
 LONGEST_SECONDS: Final = 3600.0
 REMEMBERED: Final = 64  # answers that a connection can go on from without a store

@@ -10,15 +10,14 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.responses import head, items, wire
+from crocevia.doors.responses.background import UNFINISHED, Background
+from crocevia.doors.responses.frames import DONE, heard, sse
+from crocevia.doors.responses.parts import wrong
+from crocevia.doors.responses.plan import WRITE, Desk
+from crocevia.doors.responses.replay import replayed
+from crocevia.doors.responses.requests import answering, check_method, number, query
 from crocevia.runtime.answers_store import StoredResponse
-
-from . import head, items, wire
-from .background import UNFINISHED, Background
-from .frames import DONE, heard, sse
-from .parts import wrong
-from .plan import WRITE, Desk
-from .replay import replayed
-from .requests import answering, check_method, number, query
 
 _READ = "operator.read"
 

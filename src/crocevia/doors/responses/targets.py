@@ -10,11 +10,10 @@ import msgspec
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.responses.head import Head
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.control.rosters import Agent, Roster, Rosters
 from crocevia.runtime.gateway import Gateway
-
-from .head import Head
 
 ADMIN: Final = "operator.admin"
 _AGENT: Final = re.compile(r"[^\s/]{1,128}(?: [^\s/]{1,128})*")

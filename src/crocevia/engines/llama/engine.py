@@ -10,12 +10,11 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import ModelEvent
+from crocevia.engines.llama import weights
+from crocevia.engines.llama.exchange import Exchange
+from crocevia.engines.llama.worker import COMMAND, LlamaSettings, Worker
 from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream.http import HttpClient
-
-from . import weights
-from .exchange import Exchange
-from .worker import COMMAND, LlamaSettings, Worker
 
 _WARM_SECONDS = 300.0
 _PROBE_SECONDS = 130.0

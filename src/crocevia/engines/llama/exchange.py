@@ -20,15 +20,14 @@ from crocevia.core.events import (
 )
 from crocevia.core.messages import Tool, ToolCall
 from crocevia.core.usage import Usage
+from crocevia.engines.llama import prompt
+from crocevia.engines.llama.reply import ReplyDecoder
+from crocevia.engines.llama.schema import ANY_OBJECT, answer_schema, arguments_schema, call_schema, reply_schema
+from crocevia.engines.llama.worker import LlamaSettings, Worker
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.http import HttpResponse
 from crocevia.engines.upstream.sse import SseDecoder
-
-from . import prompt
-from .reply import ReplyDecoder
-from .schema import ANY_OBJECT, answer_schema, arguments_schema, call_schema, reply_schema
-from .worker import LlamaSettings, Worker
 
 _PATH = "/v1/chat/completions"
 # Against runaway repetition; not for constrained answers, whose JSON repeats by nature.

@@ -15,8 +15,7 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Tool, ToolCall, ToolMessage, UserMessage
-
-from .schema import arguments_schema
+from crocevia.engines.llama.schema import arguments_schema
 
 ChatMessage: TypeAlias = dict[str, str]
 

@@ -13,9 +13,8 @@ from typing import TypeAlias
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
-
-from . import sources
-from .weights import Weights, known, path_of
+from crocevia.engines.llama import sources
+from crocevia.engines.llama.weights import Weights, known, path_of
 
 _NOTICE = """{title}
 sha256 {sha256}

@@ -24,7 +24,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from .weights import Weights, Wheel
+from crocevia.engines.llama.weights import Weights, Wheel
 
 # A source that says nothing for this long is skipped; one that has begun is given more patience.
 ANSWER_SECONDS = 5.0

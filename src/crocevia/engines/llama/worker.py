@@ -19,10 +19,9 @@ from typing import Any
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.engines.llama.child import ChildSettings
+from crocevia.engines.llama.prompt import lesson
 from crocevia.engines.upstream.http import HttpClient, HttpResponse
-
-from .child import ChildSettings
-from .prompt import lesson
 
 COMMAND = (sys.executable, "-m", "crocevia.engines.llama.child")
 

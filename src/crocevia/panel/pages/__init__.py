@@ -4,26 +4,25 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.panel.pages.agents import PAGES as AGENTS
+from crocevia.panel.pages.api import PAGES as API
+from crocevia.panel.pages.audit import PAGES as AUDIT
+from crocevia.panel.pages.calls import PAGES as CALLS
+from crocevia.panel.pages.chats import PAGES as CHATS
+from crocevia.panel.pages.engines import PAGES as ENGINES
+from crocevia.panel.pages.entry import PAGES as ENTRY
+from crocevia.panel.pages.files import PAGES as FILES
+from crocevia.panel.pages.keys import PAGES as KEYS
+from crocevia.panel.pages.models import PAGES as MODELS
+from crocevia.panel.pages.overview import PAGES as OVERVIEW
+from crocevia.panel.pages.playground import PAGES as PLAYGROUND
+from crocevia.panel.pages.playground_team import PAGES as PLAYGROUND_TEAM
+from crocevia.panel.pages.projects import PAGES as PROJECTS
+from crocevia.panel.pages.recipes import PAGES as RECIPES
+from crocevia.panel.pages.settings import PAGES as SETTINGS
+from crocevia.panel.pages.waiting import PAGES as WAITING
+from crocevia.panel.pages.webhooks import PAGES as WEBHOOKS
 from crocevia.panel.web import Page
-
-from .agents import PAGES as AGENTS
-from .api import PAGES as API
-from .audit import PAGES as AUDIT
-from .calls import PAGES as CALLS
-from .chats import PAGES as CHATS
-from .engines import PAGES as ENGINES
-from .entry import PAGES as ENTRY
-from .files import PAGES as FILES
-from .keys import PAGES as KEYS
-from .models import PAGES as MODELS
-from .overview import PAGES as OVERVIEW
-from .playground import PAGES as PLAYGROUND
-from .playground_team import PAGES as PLAYGROUND_TEAM
-from .projects import PAGES as PROJECTS
-from .recipes import PAGES as RECIPES
-from .settings import PAGES as SETTINGS
-from .waiting import PAGES as WAITING
-from .webhooks import PAGES as WEBHOOKS
 
 PAGES: Final[tuple[Page, ...]] = (
     *ENTRY,

@@ -10,12 +10,11 @@ from crocevia.core.catalogue import EngineKind, EngineSpec
 from crocevia.panel import words
 from crocevia.panel.forms import Field
 from crocevia.panel.health import Health
+from crocevia.panel.pages.resource import Resource
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
 from crocevia.panel.writing import find, load
 from crocevia.runtime.control.calls import CallFilter, CallRow, calls
 from crocevia.storage.database import Transaction
-
-from .resource import Resource
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):

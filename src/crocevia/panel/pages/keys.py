@@ -10,14 +10,13 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Message, say
 from crocevia.panel import samples, words
+from crocevia.panel.pages.projects import Secret
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.panel.writing import change
 from crocevia.runtime.control import audit
 from crocevia.runtime.control.api_keys import MAX_LIVE, SCOPES, Minted, mint
 from crocevia.storage import api_keys, meta
 from crocevia.storage.database import Transaction
-
-from .projects import Secret
 
 DAYS: Final = (0, 30, 90, 365)  # until a new key ends; 0: never
 MOST: Final = 200

@@ -14,12 +14,11 @@ from crocevia.core.messages import user
 from crocevia.core.usage import Usage
 from crocevia.panel import forms, words
 from crocevia.panel.forms import Field
+from crocevia.panel.pages.resource import Editor, Resource
 from crocevia.panel.web import Answer, Ask, Page, Shown, plain
 from crocevia.panel.writing import find, load
 from crocevia.policy.prices import cost, declared, usd
 from crocevia.runtime.gateway import CallDraft
-
-from .resource import Editor, Resource
 
 TESTER: Final = "(panel)"  # no project can have this name
 QUESTION: Final = "Reply with the single word: ready"

@@ -13,6 +13,7 @@ from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError, Message
 from crocevia.panel import samples, words
 from crocevia.panel.forms import Field
+from crocevia.panel.pages.resource import Resource
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.panel.writing import change, find, load
 from crocevia.policy.periods import day_of
@@ -21,8 +22,6 @@ from crocevia.runtime.control.apply import Applied
 from crocevia.runtime.control.calls import CallFilter
 from crocevia.storage.database import Transaction
 from crocevia.storage.pieces import apps_without_blocks
-
-from .resource import Resource
 
 OVERLAPS: Final = (0, 3600, 86_400, 7 * 86_400)  # seconds
 FIELDS: Final = (

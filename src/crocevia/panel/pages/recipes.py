@@ -10,10 +10,9 @@ from crocevia.core import json
 from crocevia.core.catalogue import RecipeSpec
 from crocevia.panel import samples, words
 from crocevia.panel.forms import Field
+from crocevia.panel.pages.resource import Resource
 from crocevia.panel.web import Answer, Ask, Shown
 from crocevia.panel.writing import load
-
-from .resource import Resource
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,8 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Message
 from crocevia.panel import auth, words
+from crocevia.panel.pages.entry import check_password
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, plain
-
-from .entry import check_password
 
 _SECRETS: Final = frozenset({"token", "password"})
 

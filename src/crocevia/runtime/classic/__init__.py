@@ -5,7 +5,7 @@ conversations.py  what is remembered between calls;  citations.py: where an answ
 websearch.py      the search backend as a tool
 """
 
-from .citations import Citation
-from .service import Classic, Exchange, Question, Reply
+from crocevia.runtime.classic.citations import Citation
+from crocevia.runtime.classic.service import Classic, Exchange, Question, Reply
 
 __all__ = ["Citation", "Classic", "Exchange", "Question", "Reply"]

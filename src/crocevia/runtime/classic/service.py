@@ -20,12 +20,11 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import StopReason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque, Part, ToolMessage, UserMessage
 from crocevia.core.usage import Usage
+from crocevia.runtime.classic import citations, websearch
+from crocevia.runtime.classic.citations import Citation
+from crocevia.runtime.classic.conversations import Conversations
+from crocevia.runtime.classic.websearch import Page, WebSearch
 from crocevia.runtime.gateway import Attachment, Call, CallDraft, Cut, Gateway, Route, Wants, with_files
-
-from . import citations, websearch
-from .citations import Citation
-from .conversations import Conversations
-from .websearch import Page, WebSearch
 
 if TYPE_CHECKING:
     from crocevia.documents.intake import Taken

@@ -7,13 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control import models
+from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
 from crocevia.storage import agents as rows
 from crocevia.storage import teams
 from crocevia.storage.agents import Agent, Mode
 from crocevia.storage.database import Transaction
-
-from . import models
-from .context import MOST, Control, check_room, invalid, missing
 
 __all__ = ["Agent", "Mode", "create", "delete", "get", "listed", "update"]
 

@@ -14,12 +14,11 @@ from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpe
 from crocevia.core.declared import DECLARED_TABLES, Problem, Refused
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
+from crocevia.runtime.control.checks import check_models, check_teams
+from crocevia.runtime.control.declarations import Declaration, Spec, name_of, place_of
 from crocevia.storage import agents, declared, meta, project_keys, teams, users
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_keys
-
-from .checks import check_models, check_teams
-from .declarations import Declaration, Spec, name_of, place_of
 
 CheckEngine: TypeAlias = Callable[[EngineSpec], None]
 """Raises GatewayError if an engine could not be built from this (a script that cannot be played)."""

@@ -12,13 +12,12 @@ from typing import IO, Final
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
 from crocevia.core.limits import Limits, spoken
+from crocevia.runtime.control import chats
+from crocevia.runtime.control.context import Control, invalid, missing
 from crocevia.runtime.files.blobs import Blobs, Received
 from crocevia.storage import attachments as rows
 from crocevia.storage.attachments import Attachment
 from crocevia.storage.database import Transaction
-
-from . import chats
-from .context import Control, invalid, missing
 
 __all__ = ["Attachment", "Received", "attach", "delete", "get", "listed", "open_file", "read", "upload"]
 

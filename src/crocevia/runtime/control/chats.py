@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.runtime.control import workspaces
+from crocevia.runtime.control.context import Control, invalid, missing
 from crocevia.storage import chats as rows
 from crocevia.storage import teams
 from crocevia.storage.chats import LAST, Chat
 from crocevia.storage.database import Transaction
-
-from . import workspaces
-from .context import Control, invalid, missing
 
 __all__ = ["LAST", "PAGE", "Chat", "create", "find", "get", "listed", "owned"]
 

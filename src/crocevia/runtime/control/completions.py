@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
+from crocevia.runtime.control import chats
+from crocevia.runtime.control.context import Control, missing
 from crocevia.storage import completions as rows
 from crocevia.storage.completions import Completion, Filter, Status
 from crocevia.storage.database import Transaction
-
-from . import chats
-from .context import Control, missing
 
 __all__ = ["Completion", "Filter", "Page", "Status", "get", "page"]
 

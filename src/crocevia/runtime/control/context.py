@@ -13,12 +13,11 @@ from crocevia.core.limits import Limits
 from crocevia.documents.workers import Workers
 from crocevia.policy.throttle import Throttle
 from crocevia.runtime.catalogue import CatalogueHolder
+from crocevia.runtime.control.api_keys import ApiKeys
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.signing_keys import Signer
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
-
-from .api_keys import ApiKeys
 
 if TYPE_CHECKING:
     from crocevia.runtime.painting.work import ImageWork

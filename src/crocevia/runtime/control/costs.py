@@ -19,12 +19,11 @@ from crocevia.core.costs import UsageCost, reconciled
 from crocevia.core.turn import entries as e
 from crocevia.log import entries_of
 from crocevia.policy.prices import NANO, usd
+from crocevia.runtime.control.audit import Actor, note
 from crocevia.runtime.money.late import Price, pricing, unpriced
 from crocevia.storage import completions, declared
 from crocevia.storage.completions import Pending
 from crocevia.storage.database import Transaction
-
-from .audit import Actor, note
 
 
 class Late(msgspec.Struct, frozen=True):

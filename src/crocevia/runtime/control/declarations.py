@@ -12,9 +12,8 @@ import msgspec
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
 from crocevia.core.declared import DECLARED_TABLES, SERVER_TABLES, Problem, Refused, read, unknown
 from crocevia.core.errors import say
-
-from . import toml
-from .checks import check_secret, check_value
+from crocevia.runtime.control import toml
+from crocevia.runtime.control.checks import check_secret, check_value
 
 Spec: TypeAlias = EngineSpec | ModelSpec | ProjectSpec | UserSpec | RecipeSpec | AgentSpec | TeamSpec
 

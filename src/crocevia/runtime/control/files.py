@@ -8,10 +8,9 @@ from typing import IO, Concatenate, Final, ParamSpec, TypeVar
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.documents.typeset import typeset
+from crocevia.runtime.control import workspaces
+from crocevia.runtime.control.context import Control, invalid
 from crocevia.runtime.files.workspace import Entry, WorkspaceFiles
-
-from . import workspaces
-from .context import Control, invalid
 
 __all__ = ["Entry", "create", "delete", "open_file", "pdf", "read", "replace"]
 

@@ -12,14 +12,13 @@ import msgspec
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.runtime.catalogue import digest
+from crocevia.runtime.control.api_keys import mint
+from crocevia.runtime.control.apply import apply_in
+from crocevia.runtime.control.declarations import Declaration
 from crocevia.storage import meta, teams, users, workspaces
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, key_secret
 from crocevia.storage.migrate import current, ensure
-
-from .api_keys import mint
-from .apply import apply_in
-from .declarations import Declaration
 
 ENGINE: Final = "embedded"
 MODEL: Final = "Pepper mini"

@@ -8,11 +8,10 @@ import msgspec
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.runtime.catalogue import Catalogue, paints
+from crocevia.runtime.control.checks import moment_of
+from crocevia.runtime.control.context import MOST, Control
 from crocevia.storage import declared, teams
 from crocevia.storage.database import Transaction
-
-from .checks import moment_of
-from .context import MOST, Control
 
 __all__ = ["Choice", "ModelSpec", "choice", "default_model", "is_offered", "sunset"]
 

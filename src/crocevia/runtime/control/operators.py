@@ -32,11 +32,10 @@ from crocevia.policy.operators import (
     same_origin,
 )
 from crocevia.runtime.catalogue import digest
+from crocevia.runtime.control.api_keys import PREFIX
+from crocevia.runtime.control.context import Control
 from crocevia.storage import meta
 from crocevia.storage.home import key_secret
-
-from .api_keys import PREFIX
-from .context import Control
 
 __all__ = ["Approach", "LockoutRules", "Operator", "Operators", "Rules", "networks"]
 

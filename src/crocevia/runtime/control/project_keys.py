@@ -7,12 +7,11 @@ import msgspec
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.runtime.catalogue import digest
+from crocevia.runtime.control.apply import new_project_key
 from crocevia.storage import declared, meta
 from crocevia.storage import project_keys as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.home import Home, key_secret
-
-from .apply import new_project_key
 
 _SHOWN = 8  # characters of a key that are shown afterwards
 

@@ -19,9 +19,8 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control.context import Control, invalid
 from crocevia.runtime.signing_keys import unbase64url
-
-from .context import Control, invalid
 
 WITHOUT: Final = frozenset({"vertex", "openai", "recraft", "byteplus"})
 PER_MINUTE: Final = 600

@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control.apply import State, load_state
 from crocevia.storage import agents, declared, meta, teams
 from crocevia.storage.database import Transaction
-
-from .apply import State, load_state
 
 _OWNED: Final = {"agents": agents, "teams": teams}
 

@@ -10,13 +10,12 @@ import msgspec
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.runtime.control import models
+from crocevia.runtime.control.context import MOST, Control
 from crocevia.storage import agents as rows
 from crocevia.storage import teams, workspaces
 from crocevia.storage.agents import Agent
 from crocevia.storage.database import Transaction
-
-from . import models
-from .context import MOST, Control
 
 __all__ = ["Agent", "ModelSpec", "Roster", "Rosters"]
 

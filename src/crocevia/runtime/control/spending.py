@@ -10,10 +10,9 @@ from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.policy.periods import Day, day_of, days_before
 from crocevia.policy.prices import nano, usd
+from crocevia.runtime.control.audit import Actor, note
 from crocevia.storage import conversations, declared, meta, spending
 from crocevia.storage.database import Transaction
-
-from .audit import Actor, note
 
 MOST_USD = 1_000_000
 _REASON = 200  # characters

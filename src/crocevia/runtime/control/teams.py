@@ -9,12 +9,11 @@ import msgspec
 
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import say
+from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
 from crocevia.storage import agents, chats
 from crocevia.storage import teams as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.teams import Member, Team
-
-from .context import MOST, Control, check_room, invalid, missing
 
 __all__ = ["Member", "Team", "create", "delete", "get", "listed", "update"]
 

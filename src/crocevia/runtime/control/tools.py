@@ -8,11 +8,10 @@ import msgspec
 
 from crocevia.core import json_schema
 from crocevia.core.declared import Refused
+from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
 from crocevia.storage import user_tools as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.user_tools import UserTool
-
-from .context import MOST, Control, check_room, invalid, missing
 
 __all__ = ["RESERVED", "UserTool", "create", "delete", "get", "listed", "update"]
 

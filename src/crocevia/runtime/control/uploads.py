@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.blobs import Blobs, Received
-
-from .context import Control
 
 __all__ = ["Received", "receive"]
 

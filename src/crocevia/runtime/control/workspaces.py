@@ -6,11 +6,10 @@ from typing import Any
 
 import msgspec
 
+from crocevia.runtime.control.context import MOST, Control, check_room, missing
 from crocevia.storage import workspaces as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.workspaces import Workspace
-
-from .context import MOST, Control, check_room, missing
 
 __all__ = ["Workspace", "create", "get", "listed", "update"]
 

@@ -18,8 +18,7 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id
-
-from .paths import INCOMING
+from crocevia.runtime.files.paths import INCOMING
 
 _PREFIXES: Final = {"attachments": "att", "uploads": "upl", "artifacts": "art", "inputs": "inp"}
 _BLOCK: Final = 1 << 20  # bytes gathered before a thread writes them

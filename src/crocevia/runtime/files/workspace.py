@@ -21,9 +21,8 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import is_id
 from crocevia.core.limits import Limits
-
-from .paths import INCOMING, MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
-from .room import Held, Room, measure
+from crocevia.runtime.files.paths import INCOMING, MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
+from crocevia.runtime.files.room import Held, Room, measure
 
 __all__ = ["MAX_BYTES", "MAX_ENTRIES", "MAX_LINES", "MAX_MEMORY", "MAX_PATH", "MEMORY", "Entry", "WorkspaceFiles"]
 

@@ -11,10 +11,9 @@ from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError
 from crocevia.policy.periods import day_of
 from crocevia.runtime.catalogue import Catalogue
+from crocevia.runtime.money.spend import Spend, tenant_of
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.spending import DaySpend, corrected, day_spend, spent_by_users
-
-from .spend import Spend, tenant_of
 
 
 class SpendFollower:

@@ -9,8 +9,7 @@ from crocevia.core.catalogue import EngineSpec, ModelSpec
 from crocevia.core.costs import UsageCost
 from crocevia.core.turn import entries as e
 from crocevia.policy.prices import cost as cost_of
-
-from .prices import rates_of
+from crocevia.runtime.money.prices import rates_of
 
 Price: TypeAlias = Callable[[e.Invocation], int | None]
 """Nano-dollars of a call; None: still unknown."""

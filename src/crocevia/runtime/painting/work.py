@@ -20,12 +20,11 @@ from crocevia.documents.sniff import sniff
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.delivery import Attempt, Courier, Letter, Signed
 from crocevia.runtime.files.blobs import Blobs
+from crocevia.runtime.painting.inputs import BUDGET, Kept, Request, Role, described, load
+from crocevia.runtime.painting.provider import Done, Painting
 from crocevia.storage import images as rows
 from crocevia.storage.database import Database
 from crocevia.storage.images import Artifact, Generation
-
-from .inputs import BUDGET, Kept, Request, Role, described, load
-from .provider import Done, Painting
 
 AT_ONCE: Final = 4
 _BACK_OFF: Final = (5, 30, 120, 600, 1800)  # seconds; the addresses in a webhook are good for two hours

@@ -18,8 +18,7 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.history import open_round
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
 from crocevia.documents.intake import Taken
-
-from .fingerprints import NOTE, Fingerprints, Trail
+from crocevia.runtime.reasoning.fingerprints import NOTE, Fingerprints, Trail
 
 MISSING: Final = "missing"
 OTHER_ENGINE: Final = "other_engine"

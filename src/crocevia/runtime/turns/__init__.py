@@ -16,9 +16,8 @@ tools/          what agents can use besides each other
 """
 
 from crocevia.log import Row
-
-from .feed import Feed
-from .service import Turns
-from .settings import TurnSettings
+from crocevia.runtime.turns.feed import Feed
+from crocevia.runtime.turns.service import Turns
+from crocevia.runtime.turns.settings import TurnSettings
 
 __all__ = ["Feed", "Row", "TurnSettings", "Turns"]

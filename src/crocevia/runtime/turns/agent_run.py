@@ -28,9 +28,8 @@ from crocevia.core.messages import ToolCall
 from crocevia.core.turn import entries as e
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call, Cut
-
-from .driver import Driver
-from .open_chats import now_ms
+from crocevia.runtime.turns.driver import Driver
+from crocevia.runtime.turns.open_chats import now_ms
 
 BATCHES: Final = 256  # that may wait for a reader that is slow
 LAST_WORDS: Final = 3.0  # seconds for what is stopped

@@ -9,8 +9,7 @@ from contextlib import suppress
 from crocevia.core.errors import GatewayError
 from crocevia.core.turn.instance import Instance
 from crocevia.runtime.gateway import Call
-
-from .steps import Bill, bill_of
+from crocevia.runtime.turns.steps import Bill, bill_of
 
 
 class Aside:

@@ -15,6 +15,8 @@ from crocevia.core.turn.brief import Brief
 from crocevia.core.turn.plan import DELEGATE
 from crocevia.runtime.control import models
 from crocevia.runtime.control.context import Control
+from crocevia.runtime.turns import words
+from crocevia.runtime.turns.tools import BuiltIn, Toolbox
 from crocevia.storage import agents as agent_rows
 from crocevia.storage import teams, user_tools
 from crocevia.storage.agents import Agent
@@ -22,9 +24,6 @@ from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
 from crocevia.storage.teams import Team
 from crocevia.storage.user_tools import UserTool
-
-from . import words
-from .tools import BuiltIn, Toolbox
 
 MOST: Final = 1000
 _RULES: Final = frozenset(get_args(ToolRule))

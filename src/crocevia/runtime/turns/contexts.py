@@ -12,11 +12,10 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.questions import Answer
 from crocevia.runtime.control import chats
+from crocevia.runtime.turns import words
+from crocevia.runtime.turns.open_chats import Room, now_ms
+from crocevia.runtime.turns.supervisor import Supervisor
 from crocevia.storage.chats import Chat
-
-from . import words
-from .open_chats import Room, now_ms
-from .supervisor import Supervisor
 
 
 async def fork(supervisor: Supervisor, user_id: str, source_id: str, destination_id: str) -> None:

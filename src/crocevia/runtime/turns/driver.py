@@ -13,10 +13,9 @@ from crocevia.core.turn import Turn, advance, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.log import Appended, Command, Effect, Fence
-
-from .commands import fact_of
-from .effects import effects_of
-from .open_chats import Room, now_ms
+from crocevia.runtime.turns.commands import fact_of
+from crocevia.runtime.turns.effects import effects_of
+from crocevia.runtime.turns.open_chats import Room, now_ms
 
 
 class Journal(Protocol):

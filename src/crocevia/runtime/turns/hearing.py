@@ -13,9 +13,8 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn.instance import Instance
 from crocevia.log import Coalescer, Piece
 from crocevia.runtime.gateway import Call
-
-from .driver import Driver
-from .open_chats import now_ms
+from crocevia.runtime.turns.driver import Driver
+from crocevia.runtime.turns.open_chats import now_ms
 
 
 class Listener(Protocol):

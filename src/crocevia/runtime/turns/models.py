@@ -19,17 +19,16 @@ from crocevia.core.turn.files import spoken as spoken_of
 from crocevia.core.turn.instance import Instance
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Call, CallDraft, Gateway
-
-from . import files, words
-from .asides import Aside
-from .casting import Cast, Part
-from .driver import Driver
-from .hearing import Heard, Listener
-from .open_chats import now_ms
-from .purse import Purse
-from .run_calls import drafted
-from .settings import TurnSettings
-from .steps import GONE, STOPPED, Bill, Step, bill_of, fault_of
+from crocevia.runtime.turns import files, words
+from crocevia.runtime.turns.asides import Aside
+from crocevia.runtime.turns.casting import Cast, Part
+from crocevia.runtime.turns.driver import Driver
+from crocevia.runtime.turns.hearing import Heard, Listener
+from crocevia.runtime.turns.open_chats import now_ms
+from crocevia.runtime.turns.purse import Purse
+from crocevia.runtime.turns.run_calls import drafted
+from crocevia.runtime.turns.settings import TurnSettings
+from crocevia.runtime.turns.steps import GONE, STOPPED, Bill, Step, bill_of, fault_of
 
 BACKOFF: Final = 0.25  # seconds before the second try, then twice as long each time
 LONGEST_WAIT: Final = 20.0

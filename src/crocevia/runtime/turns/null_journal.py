@@ -7,9 +7,8 @@ from typing import Final
 
 from crocevia.core.turn import entries as e
 from crocevia.log import Appended, Command, Effect, Fence
+from crocevia.runtime.turns.open_chats import Room
 from crocevia.storage.chats import Chat
-
-from .open_chats import Room
 
 _NOWHERE: Final = Fence("", 0, "", 0, "")
 _DONE: Final = Appended(1, 0, "")

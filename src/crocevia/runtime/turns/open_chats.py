@@ -12,12 +12,11 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.turn import Unreadable, hydrate
 from crocevia.core.turn import entries as e
 from crocevia.log import Bounds, Fence, Log
+from crocevia.runtime.turns.effects import Tally
 from crocevia.storage.chats import Chat
 
-from .effects import Tally
-
 if TYPE_CHECKING:
-    from .hearing import Listener
+    from crocevia.runtime.turns.hearing import Listener
 
 NODE: Final = "local"
 LEASE_MS: Final = 24 * 3_600_000  # one process serves a home: nobody else can ask

@@ -6,8 +6,7 @@ from crocevia.core.calls import ToolChoice
 from crocevia.core.messages import Message
 from crocevia.core.turn.brief import Brief
 from crocevia.runtime.gateway import CallDraft
-
-from .casting import Part
+from crocevia.runtime.turns.casting import Part
 
 
 def drafted(brief: Brief, part: Part, messages: tuple[Message, ...], agent: str, *, going_on: bool) -> CallDraft:

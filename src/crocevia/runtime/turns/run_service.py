@@ -12,18 +12,17 @@ from crocevia.core.messages import Message
 from crocevia.core.turn import Limits, derive_title, open_turn
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.brief import Brief
+from crocevia.runtime.turns.agent_run import AgentRun, RunEvent, StepEnded
+from crocevia.runtime.turns.casting import Cast
+from crocevia.runtime.turns.contexts import check_idle
+from crocevia.runtime.turns.null_journal import NullJournal, room_for
+from crocevia.runtime.turns.open_chats import Room, now_ms
+from crocevia.runtime.turns.supervisor import Supervisor
 from crocevia.storage import chats as chat_rows
 from crocevia.storage import teams, workspaces
 from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
-
-from .agent_run import AgentRun, RunEvent, StepEnded
-from .casting import Cast
-from .contexts import check_idle
-from .null_journal import NullJournal, room_for
-from .open_chats import Room, now_ms
-from .supervisor import Supervisor
 
 __all__ = ["AgentRun", "Brief", "Order", "Place", "RunEvent", "Runs", "StepEnded"]
 

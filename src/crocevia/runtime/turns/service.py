@@ -20,17 +20,16 @@ from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
+from crocevia.runtime.turns import contexts, files
+from crocevia.runtime.turns.commands import Output, Steering, Verdict
+from crocevia.runtime.turns.feed import Feed
+from crocevia.runtime.turns.open_chats import Room, now_ms
+from crocevia.runtime.turns.run_service import Runs
+from crocevia.runtime.turns.settings import TurnSettings
+from crocevia.runtime.turns.supervisor import Failed, Supervisor
+from crocevia.runtime.turns.tools import Toolbox
 from crocevia.storage import chats as chat_rows
 from crocevia.storage.chats import Chat
-
-from . import contexts, files
-from .commands import Output, Steering, Verdict
-from .feed import Feed
-from .open_chats import Room, now_ms
-from .run_service import Runs
-from .settings import TurnSettings
-from .supervisor import Failed, Supervisor
-from .tools import Toolbox
 
 LAST_LOOK: Final = 0.2  # seconds
 Carry: TypeAlias = Callable[[], Awaitable[Sequence[Raw]]]

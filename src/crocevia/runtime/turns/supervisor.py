@@ -15,19 +15,18 @@ from crocevia.log import Effect, Fenced, Log, Unread
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
+from crocevia.runtime.turns.casting import Cast, cast_of, solo
+from crocevia.runtime.turns.driver import Driver, Journal, Perform
+from crocevia.runtime.turns.effects import Tally
+from crocevia.runtime.turns.hearing import Listener
+from crocevia.runtime.turns.models import Mind
+from crocevia.runtime.turns.open_chats import Room, Rooms
+from crocevia.runtime.turns.purse import Purse
+from crocevia.runtime.turns.settings import TurnSettings
+from crocevia.runtime.turns.tools import Toolbox
+from crocevia.runtime.turns.work import Hands
 from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
-
-from .casting import Cast, cast_of, solo
-from .driver import Driver, Journal, Perform
-from .effects import Tally
-from .hearing import Listener
-from .models import Mind
-from .open_chats import Room, Rooms
-from .purse import Purse
-from .settings import TurnSettings
-from .tools import Toolbox
-from .work import Hands
 
 Failed = Callable[[str, BaseException], None]
 """Told of what should not have happened: where, and the exception, whose text may be anybody's."""

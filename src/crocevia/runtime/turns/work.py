@@ -13,15 +13,14 @@ from crocevia.core.turn import wants as w
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.ids import derive
 from crocevia.runtime.signing_keys import Signer
-
-from .casting import Cast
-from .driver import Driver
-from .open_chats import now_ms
-from .settings import TurnSettings
-from .signing import sign_call
-from .tools import Outcome, Scene
-from .tools.registry import MAX_RESULT
-from .tools.standard import failed
+from crocevia.runtime.turns.casting import Cast
+from crocevia.runtime.turns.driver import Driver
+from crocevia.runtime.turns.open_chats import now_ms
+from crocevia.runtime.turns.settings import TurnSettings
+from crocevia.runtime.turns.signing import sign_call
+from crocevia.runtime.turns.tools import Outcome, Scene
+from crocevia.runtime.turns.tools.registry import MAX_RESULT
+from crocevia.runtime.turns.tools.standard import failed
 
 
 class Hands:

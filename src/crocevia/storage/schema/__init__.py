@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from .calls import call_records
-from .catalogue import engines, meta, models, project_keys, projects, recipes
-from .chats import chat_attachments, chats, completions
-from .conversations import conversation_messages
-from .images import image_generations, image_uploads
-from .log import chat_logs, commands, journal, pending
-from .metadata import metadata
-from .panel import audit, panel_sessions
-from .people import api_keys, users, workspaces
-from .responses import responses
-from .spending import budget_alerts, budget_corrections
-from .teams import agents, team_members, teams, user_tools
+from crocevia.storage.schema.calls import call_records
+from crocevia.storage.schema.catalogue import engines, meta, models, project_keys, projects, recipes
+from crocevia.storage.schema.chats import chat_attachments, chats, completions
+from crocevia.storage.schema.conversations import conversation_messages
+from crocevia.storage.schema.images import image_generations, image_uploads
+from crocevia.storage.schema.log import chat_logs, commands, journal, pending
+from crocevia.storage.schema.metadata import metadata
+from crocevia.storage.schema.panel import audit, panel_sessions
+from crocevia.storage.schema.people import api_keys, users, workspaces
+from crocevia.storage.schema.responses import responses
+from crocevia.storage.schema.spending import budget_alerts, budget_corrections
+from crocevia.storage.schema.teams import agents, team_members, teams, user_tools
 
 __all__ = [
     "SCHEMA",

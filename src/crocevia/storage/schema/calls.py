@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, Table, Text, text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # One row per call: written at admission with settled_at null, completed at the end (storage/records.py).
 call_records = Table(

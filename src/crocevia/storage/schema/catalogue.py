@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, ForeignKey, Table, Text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 
 def _declared(name: str, key: str) -> Table:

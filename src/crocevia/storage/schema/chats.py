@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Float, ForeignKey, Index, Integer, Table, Text, text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # Ids sort by birth: (workspace_id, id) is the order of a list and the key of its pages.
 chats = Table(

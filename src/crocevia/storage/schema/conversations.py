@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Table, Text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # The classic API's conversations, as text: ids sort by birth.
 conversation_messages = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Float, ForeignKey, Index, Integer, Table, Text, text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # generation_id: the one generation that may use it.
 image_uploads = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Table, Text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # digest: HMAC-SHA256 of the cookie, hex. address: where the sign-in came from, for the person to recognise it.
 panel_sessions = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # input: what this request added, output and resource: the answer, events: its stream where it can be replayed;
 # all JSON. chat: where its turn is, which has the same ULID.

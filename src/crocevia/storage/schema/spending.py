@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, Float, Index, Integer, Table, Text, text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # amount: added to the spend of the day that holds `at`; negative gives back. The audit list says who and why.
 budget_corrections = Table(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, Column, Float, ForeignKey, Index, Integer, Table, Text, text
 
-from .metadata import metadata
+from crocevia.storage.schema.metadata import metadata
 
 # tools_enabled, external_tools_enabled: JSON arrays of names. permissions: JSON object, tool name to rule.
 agents = Table(

@@ -1,7 +1,7 @@
 """Thin handlers, one module per resource: each with its rows of the door's table."""
 
-from ..operation import Operation
-from . import (
+from crocevia.doors.atp.operation import Operation
+from crocevia.doors.atp.resources import (
     agents,
     api_keys,
     attachments,

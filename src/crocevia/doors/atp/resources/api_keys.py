@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..operation import NO_CONTENT, Answer, Operation, Request, data
-from ..wire import api_keys as wire
-from ..wire.common import one_form
+from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, data
+from crocevia.doors.atp.wire import api_keys as wire
+from crocevia.doors.atp.wire.common import one_form
 
 
 async def create(request: Request) -> Answer:

@@ -8,15 +8,14 @@ from typing import Final
 
 from crocevia.asgi.body import UPLOAD_SECONDS
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.atp.delivery import attachment as as_file
+from crocevia.doors.atp.delivery import deliver
+from crocevia.doors.atp.form import FileForm
+from crocevia.doors.atp.operation import Answer, Operation, Request, Rule, Stream, data
+from crocevia.doors.atp.query import read_query
+from crocevia.doors.atp.wire import attachments as wire
 from crocevia.runtime.control import chat_attachments as attachments
 from crocevia.runtime.control import uploads
-
-from ..delivery import attachment as as_file
-from ..delivery import deliver
-from ..form import FileForm
-from ..operation import Answer, Operation, Request, Rule, Stream, data
-from ..query import read_query
-from ..wire import attachments as wire
 
 _CHAT: Final = "/workspaces/{workspace_id}/chats/{chat_id}/attachments"
 _ONE: Final = f"{_CHAT}/{{attachment_id}}"

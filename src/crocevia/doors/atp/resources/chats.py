@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
+from crocevia.doors.atp.operation import Answer, Operation, Request, data
+from crocevia.doors.atp.query import read_query
+from crocevia.doors.atp.wire import chats as wire
 from crocevia.runtime.control import chats
-
-from ..operation import Answer, Operation, Request, data
-from ..query import read_query
-from ..wire import chats as wire
 
 
 async def create(request: Request) -> Answer:

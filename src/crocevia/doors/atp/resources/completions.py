@@ -6,11 +6,10 @@ from datetime import UTC, datetime
 from urllib.parse import urlencode
 
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.atp.operation import Answer, Operation, Request, Rule, data
+from crocevia.doors.atp.query import read_query
+from crocevia.doors.atp.wire import completions as wire
 from crocevia.runtime.control import completions
-
-from ..operation import Answer, Operation, Request, Rule, data
-from ..query import read_query
-from ..wire import completions as wire
 
 
 async def listed(request: Request) -> Answer:

@@ -7,8 +7,7 @@ from functools import cache
 from typing import Any
 
 from crocevia.asgi.document import PAGE_HEADERS
-
-from ..operation import Answer, Operation, Request, Stream
+from crocevia.doors.atp.operation import Answer, Operation, Request, Stream
 
 
 def describing(table: Sequence[Operation]) -> tuple[Operation, ...]:
@@ -16,7 +15,7 @@ def describing(table: Sequence[Operation]) -> tuple[Operation, ...]:
 
     @cache
     def content() -> dict[str, Any]:
-        from ..document import document  # read seldom, made once
+        from crocevia.doors.atp.document import document  # read seldom, made once
 
         return document((*table, *rows))
 
@@ -24,7 +23,7 @@ def describing(table: Sequence[Operation]) -> tuple[Operation, ...]:
         return Answer(200, content())
 
     async def page(request: Request) -> Stream:
-        from ..document import page
+        from crocevia.doors.atp.document import page
 
         return Stream(_once(page(content())), PAGE_HEADERS)
 

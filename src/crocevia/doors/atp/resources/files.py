@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import unicodedata
 
+from crocevia.doors.atp.delivery import attachment, deliver, deliver_bytes
+from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, Stream, data
+from crocevia.doors.atp.query import read_query
+from crocevia.doors.atp.wire import files as wire
 from crocevia.runtime.control import files
-
-from ..delivery import attachment, deliver, deliver_bytes
-from ..operation import NO_CONTENT, Answer, Operation, Request, Stream, data
-from ..query import read_query
-from ..wire import files as wire
 
 _FILES = "/workspaces/{workspace_id}/files"
 _BODY = 8 * 1024 * 1024  # 1 MiB of text, however it is escaped

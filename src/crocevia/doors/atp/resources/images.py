@@ -9,14 +9,13 @@ import msgspec
 
 from crocevia.asgi.body import UPLOAD_SECONDS
 from crocevia.core.errors import Code, GatewayError, say
+from crocevia.doors.atp.delivery import attachment, deliver
+from crocevia.doors.atp.form import FileForm
+from crocevia.doors.atp.operation import Answer, Operation, Request, Stream, data
+from crocevia.doors.atp.origin import origin
+from crocevia.doors.atp.query import read_query
+from crocevia.doors.atp.wire import images as wire
 from crocevia.runtime.control import images, uploads
-
-from ..delivery import attachment, deliver
-from ..form import FileForm
-from ..operation import Answer, Operation, Request, Stream, data
-from ..origin import origin
-from ..query import read_query
-from ..wire import images as wire
 
 _BODY = 32 * 1024 * 1024
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+from crocevia.doors.atp.operation import Answer, Operation, Request
+from crocevia.doors.atp.wire import models as wire
 from crocevia.runtime.control import models
-
-from ..operation import Answer, Operation, Request
-from ..wire import models as wire
 
 
 async def listed(request: Request) -> Answer:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ..operation import Answer, Operation, Request, data
-from ..wire import service as wire
-from ..wire.common import moment
+from crocevia.doors.atp.operation import Answer, Operation, Request, data
+from crocevia.doors.atp.wire import service as wire
+from crocevia.doors.atp.wire.common import moment
 
 
 async def up(request: Request) -> Answer:

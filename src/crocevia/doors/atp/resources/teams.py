@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
+from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, data
+from crocevia.doors.atp.wire import teams as wire
+from crocevia.doors.atp.wire.common import changes, one_form
 from crocevia.runtime.control import teams
-
-from ..operation import NO_CONTENT, Answer, Operation, Request, data
-from ..wire import teams as wire
-from ..wire.common import changes, one_form
 
 
 async def create(request: Request) -> Answer:

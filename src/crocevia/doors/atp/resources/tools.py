@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, data
+from crocevia.doors.atp.wire import tools as wire
+from crocevia.doors.atp.wire.common import changes
 from crocevia.runtime.control import tools
-
-from ..operation import NO_CONTENT, Answer, Operation, Request, data
-from ..wire import tools as wire
-from ..wire.common import changes
 
 
 async def create(request: Request) -> Answer:

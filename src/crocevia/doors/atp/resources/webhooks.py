@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 
+from crocevia.doors.atp import fields
+from crocevia.doors.atp.body import read_whole
+from crocevia.doors.atp.operation import Answer, Operation, Request
+from crocevia.doors.atp.wire import webhooks as wire
 from crocevia.runtime.control import provider_callbacks as webhooks
-
-from .. import fields
-from ..body import read_whole
-from ..operation import Answer, Operation, Request
-from ..wire import webhooks as wire
 
 _BODY = 1024 * 1024
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from crocevia.core.errors import Code, GatewayError
-
-from ..operation import Answer, Operation, Request, Rule
+from crocevia.doors.atp.operation import Answer, Operation, Request, Rule
 
 _WORKSPACE: Final = "/workspaces/{workspace_id}"
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from crocevia.doors.atp.operation import Answer, Operation, Request, data
+from crocevia.doors.atp.wire import workspaces as wire
+from crocevia.doors.atp.wire.common import changes, one_form
 from crocevia.runtime.control import workspaces
-
-from ..operation import Answer, Operation, Request, data
-from ..wire import workspaces as wire
-from ..wire.common import changes, one_form
 
 
 async def create(request: Request) -> Answer:

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.doors.atp.wire.common import Description, Name, Request, moment, refuse_given, require_one
 from crocevia.runtime.control import agents as control
-
-from .common import Description, Name, Request, moment, refuse_given, require_one
 
 Prompt = Annotated[str, Meta(min_length=1)]
 Model = Annotated[str, Meta(min_length=1, max_length=255)] | None

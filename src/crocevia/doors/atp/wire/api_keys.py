@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
+from crocevia.doors.atp.wire.common import Name, Request, moment, moment_or_none
 from crocevia.runtime.control import api_keys as control
-
-from .common import Name, Request, moment, moment_or_none
 
 Scope = Literal["completions:write"]
 

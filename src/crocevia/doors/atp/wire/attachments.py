@@ -8,10 +8,9 @@ from typing import Literal
 import msgspec
 
 from crocevia.core.costs import usage_cost as cost_of
+from crocevia.doors.atp.wire.common import Request, moment, moment_or_none
+from crocevia.doors.atp.wire.costs import UsageCost, usage_cost
 from crocevia.runtime.control import chat_attachments as control
-
-from .common import Request, moment, moment_or_none
-from .costs import UsageCost, usage_cost
 
 
 class DownloadQuery(Request, frozen=True, kw_only=True):

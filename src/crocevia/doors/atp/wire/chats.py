@@ -8,9 +8,8 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
+from crocevia.doors.atp.wire.common import Request, moment
 from crocevia.runtime.control import chats as control
-
-from .common import Request, moment
 
 
 class ChatCreateRequest(Request, frozen=True, kw_only=True):

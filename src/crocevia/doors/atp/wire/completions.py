@@ -10,10 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from crocevia.core.turn.plan import Totals
 from crocevia.core.turn.snapshot import Snapshot
+from crocevia.doors.atp.wire.common import Request, moment, moment_or_none
+from crocevia.doors.atp.wire.costs import INACTIVE, BillingState, UsageCost, usage_cost
 from crocevia.runtime.control import completions as control
-
-from .common import Request, moment, moment_or_none
-from .costs import INACTIVE, BillingState, UsageCost, usage_cost
 
 MAX_PAGE = 1_000_000
 

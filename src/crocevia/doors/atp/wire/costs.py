@@ -9,8 +9,7 @@ import msgspec
 
 from crocevia.core.costs import Amount
 from crocevia.core.costs import UsageCost as Known
-
-from .common import moment
+from crocevia.doors.atp.wire.common import moment
 
 
 class BillingState(msgspec.Struct, frozen=True, kw_only=True):

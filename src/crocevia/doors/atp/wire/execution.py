@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from .common import Request
+from crocevia.doors.atp.wire.common import Request
 
 MAX_OUTPUT = 131_072  # bytes of a client tool's output
 

@@ -8,9 +8,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.doors.atp.wire.common import Request, moment_or_none
 from crocevia.runtime.control import files as control
-
-from .common import Request, moment_or_none
 
 Path = Annotated[str, Meta(min_length=1, max_length=1024)]
 

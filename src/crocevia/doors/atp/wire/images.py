@@ -10,10 +10,9 @@ from msgspec import UNSET, Meta, UnsetType
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.images import ImageSetting, ImageWish
+from crocevia.doors.atp.routing import PREFIX
+from crocevia.doors.atp.wire.common import Closed, Request, moment, moment_or_none
 from crocevia.runtime.control import images as control
-
-from ..routing import PREFIX
-from .common import Closed, Request, moment, moment_or_none
 
 Side = Annotated[int, Meta(ge=1, le=16_384)]
 Resolution = Literal["0.5k", "1k", "2k", "3k", "4k"]

@@ -11,9 +11,8 @@ import msgspec
 
 from crocevia.core.catalogue import Prices
 from crocevia.core.costs import plain
+from crocevia.doors.atp.wire.common import moment_or_none
 from crocevia.runtime.control import models as control
-
-from .common import moment_or_none
 
 _PER_TOKEN = Decimal(1_000_000)
 

@@ -8,9 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.doors.atp.wire.common import Description, Name, Request, moment, refuse_given, require_one
 from crocevia.runtime.control import teams as control
-
-from .common import Description, Name, Request, moment, refuse_given, require_one
 
 MAX_MEMBERS = 100
 Id = Annotated[str, Meta(max_length=64)]

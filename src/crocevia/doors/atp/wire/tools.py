@@ -8,9 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.doors.atp.wire.common import Closed, Description, moment, require_one
 from crocevia.runtime.control import tools as control
-
-from .common import Closed, Description, moment, require_one
 
 ToolName = Annotated[str, Meta(min_length=1, max_length=255, pattern=r"^[a-z][a-z0-9_]{0,254}$(?!\n)")]
 Seconds = Annotated[int, Meta(ge=1, le=600)]

@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from .common import Request
+from crocevia.doors.atp.wire.common import Request
 
 
 class ProviderWebhookPayload(Request, frozen=True, kw_only=True):

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from crocevia.doors.atp.wire.common import Name, Request, moment, require_one
 from crocevia.runtime.control import workspaces as control
-
-from .common import Name, Request, moment, require_one
 
 # The contract lets metadata be a list and then refuses every list; an empty one is how PHP spells an empty object.
 Metadata = dict[str, Any] | list[Any]

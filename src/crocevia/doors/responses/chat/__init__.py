@@ -1,5 +1,5 @@
 """`POST /v1/chat/completions`: the older protocol of the same door."""
 
-from .completions import complete
+from crocevia.doors.responses.chat.completions import complete
 
 __all__ = ["complete"]

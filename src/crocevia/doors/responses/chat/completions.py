@@ -13,21 +13,20 @@ from crocevia.core import json
 from crocevia.core.calls import Sampling
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
+from crocevia.doors.responses import head, items, options, orders
+from crocevia.doors.responses import wire as common
+from crocevia.doors.responses.chat import wire
+from crocevia.doors.responses.chat.encode import ChatEncoder, whole
+from crocevia.doors.responses.errors import expected, failure, refuse
+from crocevia.doors.responses.head import Head
+from crocevia.doors.responses.items import Placed
+from crocevia.doors.responses.options import Tools
+from crocevia.doors.responses.parts import wrong
+from crocevia.doors.responses.plan import WRITE, Desk
+from crocevia.doors.responses.requests import body_of
+from crocevia.doors.responses.run import Work
+from crocevia.doors.responses.targets import Target
 from crocevia.runtime.gateway import CallDraft, Cut
-
-from .. import head, items, options, orders
-from .. import wire as common
-from ..errors import expected, failure, refuse
-from ..head import Head
-from ..items import Placed
-from ..options import Tools
-from ..parts import wrong
-from ..plan import WRITE, Desk
-from ..requests import body_of
-from ..run import Work
-from ..targets import Target
-from . import wire
-from .encode import ChatEncoder, whole
 
 ENCODE: Final = "chat.completions"
 MOST_STOPS: Final = 4

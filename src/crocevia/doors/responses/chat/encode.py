@@ -17,9 +17,8 @@ from crocevia.core.events import (
     ToolCallStarted,
 )
 from crocevia.core.usage import Usage
+from crocevia.doors.responses.chat import wire
 from crocevia.runtime.turns.run_service import RunEvent, StepEnded
-
-from . import wire
 
 # What is said beside the text, and under which name.
 _SAID: Final[dict[type, str]] = {ReasoningDelta: "reasoning_content", RefusalDelta: "refusal"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 from msgspec import Raw
 
-from ..wire import Choice, Part, nothing
+from crocevia.doors.responses.wire import Choice, Part, nothing
 
 
 class Function(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,11 +1,10 @@
 """Generated pictures: ordered, looked after, read back; and the uploads that they begin with."""
 
+from crocevia.runtime.control.images.artifacts import artifact, artifact_url
+from crocevia.runtime.control.images.orders import Order, create, get, models
+from crocevia.runtime.control.images.uploads import MAX_UPLOAD, upload
 from crocevia.runtime.painting.inputs import Input
 from crocevia.storage.images import Artifact, Generation, Upload
-
-from .artifacts import artifact, artifact_url
-from .orders import Order, create, get, models
-from .uploads import MAX_UPLOAD, upload
 
 __all__ = [
     "MAX_UPLOAD",

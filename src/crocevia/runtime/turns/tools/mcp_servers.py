@@ -20,9 +20,8 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.mcp import McpServer
 from crocevia.core.messages import Tool
-
-from .registry import BuiltIn, Outcome, Run, Scene
-from .standard import failed
+from crocevia.runtime.turns.tools.registry import BuiltIn, Outcome, Run, Scene
+from crocevia.runtime.turns.tools.standard import failed
 
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64  # what providers take

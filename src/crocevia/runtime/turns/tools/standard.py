@@ -14,8 +14,7 @@ from crocevia.core.texts import render
 from crocevia.core.turn import normalise_title
 from crocevia.core.turn.plan import ToolKind
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
-
-from .registry import BuiltIn, Made, Outcome, Run, Scene, describe
+from crocevia.runtime.turns.tools.registry import BuiltIn, Made, Outcome, Run, Scene, describe
 
 WIKI: Final = "/wiki"
 SKILLS: Final = "/skills"
