@@ -10,10 +10,10 @@ PORT ?= 8111
 HOME_OPTION = $(if $(CROCEVIA_HOME),--home "$(CROCEVIA_HOME)",)
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
 PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile
-NOT_HERE = not model and not clients and not browser and not torture
+NOT_HERE = not model and not clients and not browser and not torture and not long
 
 .DEFAULT_GOAL := help
-.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-model torture check format bench clean
+.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-model torture long check format bench clean
 
 help: ## Show what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -58,8 +58,11 @@ test-model: dev ## The embedded model for real (fetches its weights)
 	$(BIN)/crocevia model pull $(HOME_OPTION)
 	$(BIN)/python -m pytest -q tests -m "model and not browser" $(ARGS)
 
-torture: dev ## Long kill -9 runs
+torture: dev ## kill -9 at random moments, for a few minutes
 	$(BIN)/python -m pytest -q tests -m torture $(ARGS)
+
+long: dev ## By hand: what takes many minutes (300 kills over 60 turns, 2,000 random turns, …)
+	$(BIN)/python -m pytest -q tests -m long $(ARGS)
 
 check: dev ## Format, lint, types, imports, shape
 	$(BIN)/ruff format --check src tests bench examples sdk

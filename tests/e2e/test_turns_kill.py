@@ -75,17 +75,19 @@ def test_a_team_survives_a_few_kills(tmp_path: Path, breeder: Breeder) -> None:
     asyncio.run(torment(tmp_path, breeder, rounds=1, deaths=4))
 
 
-@pytest.mark.torture
 @pytest.mark.timeout(1500)
-def test_a_team_survives_three_hundred_kills_over_sixty_turns(
-    tmp_path: Path, breeder: Breeder, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    "turns", [pytest.param(12, marks=pytest.mark.torture), pytest.param(60, marks=pytest.mark.long)]
+)
+def test_a_team_survives_five_kills_in_each_of_many_turns(
+    tmp_path: Path, breeder: Breeder, capsys: pytest.CaptureFixture[str], turns: int
 ) -> None:
     def tell(line: str) -> None:
         with capsys.disabled():
             sys.stdout.write(f"{line}\n")
             sys.stdout.flush()
 
-    asyncio.run(torment(tmp_path, breeder, rounds=60 // LANES, deaths=300 * LANES // 60, tell=tell))
+    asyncio.run(torment(tmp_path, breeder, rounds=turns // LANES, deaths=5 * LANES, tell=tell))
 
 
 async def torment(

@@ -352,9 +352,10 @@ def test_killed_at_twenty_random_moments(client: Client) -> None:
     run(scenario(), timeout=55)
 
 
-@pytest.mark.torture
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "seed", [pytest.param(seed, marks=pytest.mark.long if seed else pytest.mark.torture) for seed in range(5)]
+)
 def test_killed_at_sixty_random_moments(client: Client, seed: int) -> None:
     async def scenario() -> None:
         turns = await random_kills(client, 60, seed)

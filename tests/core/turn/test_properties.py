@@ -385,11 +385,13 @@ TestTurns.settings = settings(
 )
 
 
-@pytest.mark.torture
 @pytest.mark.timeout(900)
-def test_two_thousand_random_turns() -> None:
+@pytest.mark.parametrize(
+    "count", [pytest.param(500, marks=pytest.mark.torture), pytest.param(2_000, marks=pytest.mark.long)]
+)
+def test_many_random_turns(count: int) -> None:
     run_state_machine_as_test(
-        Turns, settings=settings(TestTurns.settings, max_examples=2_000, stateful_step_count=60, database=None)
+        Turns, settings=settings(TestTurns.settings, max_examples=count, stateful_step_count=60, database=None)
     )
 
 
