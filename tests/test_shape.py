@@ -28,6 +28,12 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
     assert not text or text.startswith(('"""', 'r"""')), f"{path.relative_to(ROOT)} opens without a docstring"
 
 
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_field_is_raw_json_or_none(path: Path) -> None:
+    """msgspec decodes nothing but null into such a field. JSON null as a default, or `Raw | UnsetType`, takes both."""
+    assert not re.findall(r"^ {4}\w+: (?:msgspec\.)?Raw \| None", path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
 def test_core_may_import_no_dependency_but_msgspec() -> None:
     """The contract lists modules one by one: a new dependency belongs there too."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))

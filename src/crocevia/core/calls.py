@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -14,6 +14,9 @@ Reasoning = Literal["off", "on", "always"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
+ANY_OBJECT: Final = Raw(b"null")  # a field `Raw | None` would decode nothing but null
+
+
 class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a tool may or must be called, and, with `required`, which one (`name` None: any of those offered)."""
 
@@ -22,16 +25,19 @@ class ToolChoice(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnswerFormat(msgspec.Struct, frozen=True, kw_only=True):
-    """The text of the answer must be JSON: of this schema, or any object where `schema` is None.
-
-    param: where the caller asked for it, for an engine that has to refuse.
-    """
+    """The text of the answer must be JSON."""
 
     param: str
+    """Where the caller asked for it, for an engine that has to refuse."""
     name: str = "answer"
-    schema: Raw | None = None
+    schema: Raw = ANY_OBJECT
     strict: bool = False
     description: str | None = None
+
+    @property
+    def any_object(self) -> bool:
+        """No schema was given: any JSON object will do."""
+        return bytes(self.schema) == bytes(ANY_OBJECT)
 
 
 class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

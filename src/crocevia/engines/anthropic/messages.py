@@ -144,7 +144,7 @@ def _choice(request: ModelRequest) -> dict[str, Any]:
 
 
 def _format(wanted: AnswerFormat) -> dict[str, Any]:
-    if wanted.schema is None:
+    if wanted.any_object:
         raise GatewayError(Code.UNSUPPORTED, say("format_unsupported", param=wanted.param), param=wanted.param)
     return {"type": "json_schema", "schema": wanted.schema}
 

@@ -57,7 +57,7 @@ class _Usage(msgspec.Struct):
 class _Chunk(msgspec.Struct):
     choices: list[_Choice] = []
     usage: _Usage | None = None
-    error: msgspec.Raw | None = None
+    error: Any = None
 
 
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
@@ -132,7 +132,7 @@ class Exchange:
         except msgspec.DecodeError:
             raise upstream_errors.malformed() from None
         if chunk.error is not None:
-            raise upstream_errors.from_stream(msgspec.json.decode(chunk.error))
+            raise upstream_errors.from_stream(chunk.error)
         self._usage = chunk.usage or self._usage
         for choice in chunk.choices:
             self._finish = choice.finish_reason or self._finish
@@ -266,7 +266,7 @@ def _plain(request: ModelRequest) -> ModelRequest:
 
 
 def _answer_format(wanted: AnswerFormat) -> dict[str, Any]:
-    if wanted.schema is None:
+    if wanted.any_object:
         return {"type": "json_object"}
     schema = answer_schema(wanted.schema)
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": schema}}

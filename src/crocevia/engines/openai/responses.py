@@ -93,7 +93,7 @@ def _choice(request: ModelRequest) -> dict[str, Any]:
 
 
 def _format(wanted: AnswerFormat) -> dict[str, Any]:
-    if wanted.schema is None:
+    if wanted.any_object:
         return {"type": "json_object"}
     described = {"description": wanted.description} if wanted.description else {}
     return {
