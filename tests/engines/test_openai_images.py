@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.core.images import ImageWish, Picture
+from crocevia.core.images import ImageRequest, Picture
 from crocevia.engines.openai.images import ImagesEngine
 from crocevia.engines.upstream.http import HttpClient
 
 PNG = b"\x89PNG\r\n\x1a\n"
 GOOD = {"data": [{"b64_json": base64.b64encode(PNG).decode()}], "usage": {"input_tokens": 5, "output_tokens": 7}}
-WISH = ImageWish(model="gpt-image-1", prompt="a cat")
+WISH = ImageRequest(model="gpt-image-1", prompt="a cat")
 
 
 class Provider:
@@ -40,7 +40,9 @@ class Provider:
         writer.close()
 
 
-def ask(provider: Provider, wish: ImageWish, inputs: tuple[Picture, ...] = (), mask: Picture | None = None) -> Any:
+def ask(
+    provider: Provider, request: ImageRequest, inputs: tuple[Picture, ...] = (), mask: Picture | None = None
+) -> Any:
     async def work() -> Any:
         server = await asyncio.start_server(provider.serve, "127.0.0.1", 0)
         http = HttpClient()
@@ -48,7 +50,7 @@ def ask(provider: Provider, wish: ImageWish, inputs: tuple[Picture, ...] = (), m
         try:
             async with asyncio.timeout(10):
                 deadline = asyncio.get_running_loop().time() + 5
-                return await engine.paint(wish, inputs, mask, deadline=deadline)
+                return await engine.generate(request, inputs, mask, deadline=deadline)
         finally:
             await http.close()
             server.close()
@@ -59,11 +61,11 @@ def ask(provider: Provider, wish: ImageWish, inputs: tuple[Picture, ...] = (), m
 
 def test_a_wish_is_spelled_as_the_provider_knows_it() -> None:
     provider = Provider(200, json.dumps(GOOD).encode())
-    wish = ImageWish(
+    request = ImageRequest(
         model="gpt-image-1", prompt="a cat", aspect_ratio="3:2", quality=100, format="webp",
         settings={"background": "opaque", "seed": 4, "input_fidelity": "high"},
     )  # fmt: skip
-    painted = ask(provider, wish)
+    painted = ask(provider, request)
     ((head, body),) = provider.asked
     assert head.startswith("POST /v1/images/generations ") and "Bearer sk-x" in head
     assert json.loads(body) == {
@@ -115,5 +117,5 @@ def test_a_refusal_is_not_tried_twice_and_says_nothing_of_the_body(status: int, 
 def test_what_the_provider_cannot_do_is_refused_before_it_is_asked(changes: dict[str, Any], param: str) -> None:
     engine = ImagesEngine("paint", "http://127.0.0.1:1", None, HttpClient())
     with pytest.raises(GatewayError) as caught:
-        engine.check_wish(ImageWish(model="m", prompt="p", **changes))
+        engine.check_request(ImageRequest(model="m", prompt="p", **changes))
     assert (caught.value.code, caught.value.param) == (Code.UNSUPPORTED, param)

@@ -11,10 +11,10 @@ import pytest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError
-from crocevia.core.images import ImageSetting, ImageWish, Painted, Picture
+from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.usage import Usage
 from crocevia.runtime.embeddings import Embeddings
-from crocevia.runtime.painting.provider import Painting
+from crocevia.runtime.image_generation.generator import ImageGenerator
 from tests.aio import run
 from tests.doors.pepper.house import House, house
 
@@ -36,14 +36,14 @@ class Studio:
     def settings(self, model: str) -> tuple[ImageSetting, ...]:
         return ()
 
-    def check_wish(self, wish: ImageWish) -> None: ...
+    def check_request(self, request: ImageRequest) -> None: ...
 
-    async def paint(
-        self, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
-    ) -> Painted:
+    async def generate(
+        self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
+    ) -> ImageResult:
         self.deadlines.append(deadline)
         await self.play()
-        return Painted(images=(), usage=Usage(input_tokens=3, output_tokens=0))
+        return ImageResult(images=(), usage=Usage(input_tokens=3, output_tokens=0))
 
 
 async def _nothing() -> None: ...
@@ -70,12 +70,14 @@ async def embed(place: House, studio: Studio) -> Any:
     return await Embeddings(place.gateway, known, source).embed("usr_1", "studio-1", ["a"], dimensions=None, bytes_in=9)
 
 
-async def paint(place: House, studio: Studio) -> Any:
+async def generate(place: House, studio: Studio) -> Any:
     source: Any = lambda name: studio  # noqa: E731
-    return await Painting(place.gateway, source).paint("usr_1", SPEC, ImageWish(model="s", prompt="red"), (), None)
+    return await ImageGenerator(place.gateway, source).generate(
+        "usr_1", SPEC, ImageRequest(model="s", prompt="red"), (), None
+    )
 
 
-KINDS = pytest.mark.parametrize("asks", [embed, paint])
+KINDS = pytest.mark.parametrize("asks", [embed, generate])
 
 
 @KINDS

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
 
-from crocevia.app.housekeeping import keep_house
+from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.config import Search, Settings
 from crocevia.core.errors import Code, GatewayError
 from crocevia.engines.upstream.http import HttpClient
@@ -31,7 +31,7 @@ async def open_classic(
     search = _search(settings.search, http)
     classic = Classic(gateway, lambda: catalogue.current.recipes, conversations, search)
     try:
-        async with keep_house((conversations.sweep,), log):
+        async with periodic_cleanup((conversations.drop_expired,), log):
             yield classic
     finally:
         await http.close()

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.app.housekeeping import keep_house
+from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.doors.responses import Desk, ResponsesDoor, Targets
@@ -50,7 +50,7 @@ async def open_responses(
         embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)
         door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
         await door.start()
-        async with keep_house((responses.sweep,), log):
+        async with periodic_cleanup((responses.drop_expired,), log):
             yield door
     finally:
         if door is not None:

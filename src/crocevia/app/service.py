@@ -12,10 +12,10 @@ import msgspec
 from crocevia.app.classic import open_classic
 from crocevia.app.engines import EnginePool
 from crocevia.app.gateway import open_gateway
-from crocevia.app.housekeeping import keep_house
+from crocevia.app.image_jobs import open_image_jobs
 from crocevia.app.money import open_money
-from crocevia.app.painting import open_painting
 from crocevia.app.panel import open_panel
+from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.app.responses import is_enabled, open_responses
 from crocevia.app.site import application_of, health
 from crocevia.app.store import watch_store
@@ -31,7 +31,7 @@ from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.painting.provider import Painting
+from crocevia.runtime.image_generation.generator import ImageGenerator
 from crocevia.runtime.records import CallRecords
 from crocevia.runtime.signing_keys import Signer
 from crocevia.runtime.turns import Turns
@@ -102,11 +102,11 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             ping_seconds=settings.calls.ping_seconds,
             max_body=settings.server.max_body_bytes,
         )
-        painting = Painting(gateway, engines.get)
-        images = await stack.enter_async_context(open_painting(database, home, catalogue, painting, signer, log))
+        generator = ImageGenerator(gateway, engines.get)
+        images = await stack.enter_async_context(open_image_jobs(database, home, catalogue, generator, signer, log))
         control = open_control(database, home, catalogue, images=images, limits=settings.limits)
-        sweeps = (lambda: chat_attachments.sweep(control), images.sweep)
-        await stack.enter_async_context(keep_house(sweeps, log))
+        cleanups = (lambda: chat_attachments.drop_expired(control), images.drop_expired)
+        await stack.enter_async_context(periodic_cleanup(cleanups, log))
         turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
         atp = AtpDoor(control, (*ATP_TABLE, *operations(turns, control.clock)))
         routes: dict[str, Application] = {

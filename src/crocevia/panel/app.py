@@ -21,7 +21,7 @@ from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, page, twin
 from crocevia.panel.services import Application, Services
 from crocevia.panel.state import State
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, Theme, View, client_address, is_same_site, read_form
-from crocevia.storage.watching import count_requests
+from crocevia.storage.operator_view import count_requests
 
 STATUS: Final[dict[Code, HTTPStatus]] = {
     Code.INVALID_REQUEST: HTTPStatus.UNPROCESSABLE_ENTITY,

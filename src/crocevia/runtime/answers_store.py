@@ -114,7 +114,7 @@ class Responses:
             raise previous_missing(response_id)
         return found
 
-    async def sweep(self) -> None:
+    async def drop_expired(self) -> None:
         """Forget answers that are past their time. Raises GatewayError(UNAVAILABLE)."""
         now = self._clock()
         await self._database.write(lambda tx: rows.expire(tx, now))

@@ -97,13 +97,13 @@ def changed_engines(before: Catalogue, after: Catalogue) -> set[str]:
     }
 
 
-def paints(catalogue: Catalogue, spec: ModelSpec) -> bool:
+def generates_images(catalogue: Catalogue, spec: ModelSpec) -> bool:
     """Whether this is a model of pictures. A scripted model is one if its upstream id is `image`."""
     engine = catalogue.engines.get(spec.engine)
     if engine is None:
         return False
-    painters = engine.facts.paints
-    return painters == "all" or (painters == "named" and spec.upstream == "image")
+    which = engine.facts.paints
+    return which == "all" or (which == "named" and spec.upstream == "image")
 
 
 class CatalogueHolder:

@@ -1,4 +1,4 @@
-"""Webhooks of ours on their way out: signed anew at each attempt, tried again until delivered or given up.
+"""Outgoing webhooks: signed anew at each attempt, retried until delivered or given up.
 
 At least once, with a stable event id and an unchanging body: a receiver that keeps ids sees each event once.
 """
@@ -22,33 +22,40 @@ _STORE_RETRY: Final = 5.0  # seconds
 _DELIVERED: Final = range(200, 300)
 
 
-class Letter(msgspec.Struct, frozen=True, kw_only=True):
-    """A webhook to be sent. event: its id. url None: nobody wants it any more. attempts: so far."""
+class WebhookDelivery(msgspec.Struct, frozen=True, kw_only=True):
+    """A webhook to send."""
 
     event: str
+    """The event's id, the same at every attempt."""
     url: str | None
+    """None: the receiver was removed meanwhile."""
     body: bytes
     attempts: int
+    """How many were made so far."""
     due_at: float
+    """Unix seconds of the next attempt."""
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of one. status None: no answer. next_at None: there will be no other."""
+    """The outcome of one attempt."""
 
     at: float
+    """Unix seconds."""
     status: int | None
+    """HTTP status; None: no answer."""
     delivered: bool
     next_at: float | None
+    """Unix seconds of the next attempt; None: there will be none."""
 
 
 class Outbox(Protocol):
-    """What is to be sent, as the store has it."""
+    """The stored webhooks that are still to send."""
 
-    async def due(self) -> list[Letter]:
-        """The most urgent first, also what is due later. Raises GatewayError(UNAVAILABLE)."""
+    async def due(self) -> list[WebhookDelivery]:
+        """All that are not delivered, by due time, including later ones. Raises GatewayError(UNAVAILABLE)."""
 
-    async def note(self, letter: Letter, attempt: Attempt) -> None:
-        """Keep what came of an attempt. Raises GatewayError(UNAVAILABLE)."""
+    async def note(self, delivery: WebhookDelivery, attempt: Attempt) -> None:
+        """Record the outcome of an attempt. Raises GatewayError(UNAVAILABLE)."""
 
 
 class Post(Protocol):
@@ -68,8 +75,8 @@ class Signed(Protocol):
     def sig(self) -> str: ...
 
 
-class Courier:
-    """Empties an outbox. sign: with the home's key. back_off: seconds before the next attempt, as many as there are."""
+class WebhookSender:
+    """Sends what is in an outbox. sign: with the home's key. back_off: seconds before each retry, one per retry."""
 
     def __init__(
         self,
@@ -89,15 +96,15 @@ class Courier:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Deliver what is due, also from an earlier life, until `close`."""
+        """Send what is due, also what an earlier process left, until `close`."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="webhooks")
 
     def wake(self) -> None:
-        """There is something new in the outbox."""
+        """Look at the outbox now: something was added."""
         self._wake.set()
 
     async def close(self) -> None:
-        """Stop; what is not delivered stays where it is. Idempotent."""
+        """Stop; undelivered webhooks stay in the outbox. Idempotent."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -116,32 +123,32 @@ class Courier:
                     await self._wake.wait()
 
     async def _round(self) -> float | None:
-        """Attempt what is due; the seconds until the next is."""
+        """Attempt what is due; returns the seconds until the next one, None if there is none."""
         now = self._clock()
-        letters = await self._outbox.due()
-        await asyncio.gather(*(self._attempt(letter) for letter in letters if letter.due_at <= now))
+        deliveries = await self._outbox.due()
+        await asyncio.gather(*(self._attempt(delivery) for delivery in deliveries if delivery.due_at <= now))
         later = await self._outbox.due()
         return max(0.0, later[0].due_at - self._clock()) if later else None
 
-    async def _attempt(self, letter: Letter) -> None:
-        status = await self._send(letter.url, letter) if letter.url is not None else None
+    async def _attempt(self, delivery: WebhookDelivery) -> None:
+        status = await self._send(delivery.url, delivery) if delivery.url is not None else None
         now = self._clock()
         delivered = status is not None and status in _DELIVERED
-        again = not delivered and letter.url is not None and letter.attempts < len(self._back_off)
-        next_at = now + self._back_off[letter.attempts] if again else None
-        await self._outbox.note(letter, Attempt(at=now, status=status, delivered=delivered, next_at=next_at))
+        again = not delivered and delivery.url is not None and delivery.attempts < len(self._back_off)
+        next_at = now + self._back_off[delivery.attempts] if again else None
+        await self._outbox.note(delivery, Attempt(at=now, status=status, delivered=delivered, next_at=next_at))
 
-    async def _send(self, url: str, letter: Letter) -> int | None:
+    async def _send(self, url: str, delivery: WebhookDelivery) -> int | None:
         moment = str(int(self._clock()))
         try:
-            signed = self._sign(b".".join((moment.encode(), letter.event.encode(), letter.body)))
+            signed = self._sign(b".".join((moment.encode(), delivery.event.encode(), delivery.body)))
             headers = {
                 "Content-Type": "application/json",
-                "X-Crocevia-Event": letter.event,
+                "X-Crocevia-Event": delivery.event,
                 "X-Crocevia-Timestamp": moment,
                 "X-Crocevia-Key": signed.kid,
                 "X-Crocevia-Signature": signed.sig,
             }
-            return (await self._post(url, letter.body, headers, POLICY)).status
+            return (await self._post(url, delivery.body, headers, POLICY)).status
         except (GatewayError, OSError, ValueError):
             return None

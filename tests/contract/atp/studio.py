@@ -16,8 +16,8 @@ from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.painting.provider import Painting
-from crocevia.runtime.painting.work import ImageWork
+from crocevia.runtime.image_generation.generator import ImageGenerator
+from crocevia.runtime.image_generation.jobs import ImageJobs
 from crocevia.runtime.records import CallRecords
 from crocevia.storage import declared, meta
 from crocevia.storage.database import Transaction
@@ -58,7 +58,7 @@ class Post(Fetcher):
 class Studio:
     place: House
     post: Post
-    work: ImageWork
+    work: ImageJobs
     gateway: Gateway
     records: CallRecords
     engines: EnginePool = field(repr=False)
@@ -90,13 +90,13 @@ async def studio(*, told: bool = False) -> AsyncIterator[Studio]:
         engines = EnginePool(before.catalogue, before.home.models)
         records, post = CallRecords(before.database), Post()
         gateway = Gateway(before.catalogue, engines.get, records)
-        painting = Painting(gateway, engines.get)
+        generator = ImageGenerator(gateway, engines.get)
         secret = before.catalogue.current.secret
-        work = ImageWork(
+        work = ImageJobs(
             before.database,
             before.home.files,
             before.catalogue,
-            painting,
+            generator,
             post,
             before.signer.sign,
             describe=lambda made: webhook_data(secret, made),

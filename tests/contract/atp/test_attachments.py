@@ -247,7 +247,7 @@ def test_what_nobody_sends_is_gone_after_a_day() -> None:
         place.control = msgspec.structs.replace(place.control, clock=lambda: tomorrow)
         place.door = AtpDoor(place.control)
         assert (await place.call("GET", f"{path}/{made['attachment_id']}", headers=THREE)).status == 404
-        await chat_attachments.sweep(place.control)
+        await chat_attachments.drop_expired(place.control)
         (left,) = on_disk(place)
         assert left.name == kept["attachment_id"]
         found = await chat_attachments.read(place.control, place.ada.id, kept["attachment_id"])

@@ -129,7 +129,7 @@ def test_everything_is_forgotten_after_two_hours() -> None:
         place.door = AtpDoor(place.control)
         assert (await place.call("GET", path)).status == 404
         assert (await place.call("GET", local(done["files"][0]["download_url"]), key=None)).status == 404
-        await studio.work.sweep()
+        await studio.work.drop_expired()
         assert on_disk(place) == []
 
     paint(work)

@@ -222,7 +222,7 @@ def test_a_kept_conversation_is_gone_after_the_projects_days() -> None:
             await place.ask({"contenuto": "b", "conversazione": "c"})
             assert texts(place) == ["a", "uno", "b"]
             place.clock[0] += 2 * 86_400 + 1
-            await place.conversations.sweep()
+            await place.conversations.drop_expired()
             count = place.database.read(
                 lambda tx: tx.connection.execute("select count(*) from conversation_messages").fetchone()
             )

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crocevia.runtime.control import watching
+from crocevia.runtime.control import operator_view
 from crocevia.storage import chats as chat_rows
 from tests.aio import run
 from tests.contract.requirements import requirement
@@ -339,7 +339,7 @@ def test_an_approval_waits_in_the_waiting_room_while_the_stream_is_kept_alive(
         async with upstream(tmp_path, *plays, declared=AGENTS, settings=settings) as (home, _):
             body = {"model": "openclaw/asker", "input": "write", "stream": True, **fields}
             exchange, task = home.start("/v1/responses", body)
-            while not (found := await home.service.database.read(lambda tx: watching.requests(tx, 0))):
+            while not (found := await home.service.database.read(lambda tx: operator_view.requests(tx, 0))):
                 await asyncio.sleep(0.01)
             (wanted,) = found
             while exchange.body.count(b": ping\n\n") < 2:

@@ -20,7 +20,7 @@ from crocevia.policy.budget import Standing
 from crocevia.policy.periods import day_of
 from crocevia.runtime.money.budget_webhooks import BACK_OFF, BudgetWebhooks
 from crocevia.runtime.signing_keys import Signer
-from crocevia.storage import migrate, watching
+from crocevia.storage import migrate, operator_view
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 from tests.aio import run
@@ -76,7 +76,7 @@ class Life:
         await self.database.close()
 
     async def rows(self) -> list[Any]:
-        return await self.database.read(lambda tx: watching.alert_page(tx, 10))
+        return await self.database.read(lambda tx: operator_view.alert_page(tx, 10))
 
     async def settled(self) -> Any:
         """The newest row, when no attempt is due any more."""

@@ -14,7 +14,7 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import ModelEvent
-from crocevia.core.images import ImageSetting, ImageWish, Painted, Picture
+from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.usage import Usage
 from crocevia.engines.openai.chat import BASE_URL, bearer
 from crocevia.engines.registry import EngineContext
@@ -51,7 +51,7 @@ def build(spec: EngineSpec, context: EngineContext) -> ImagesEngine:
 
 
 class ImagesEngine:
-    """`base_url` is given with `/v1`. It paints and holds no conversations."""
+    """`base_url` is given with `/v1`. It generates images only."""
 
     dialect = "plain"
 
@@ -68,17 +68,17 @@ class ImagesEngine:
     def settings(self, model: str) -> tuple[ImageSetting, ...]:
         return _SETTINGS
 
-    def check_wish(self, wish: ImageWish) -> None:
+    def check_request(self, request: ImageRequest) -> None:
         """Raises GatewayError(UNSUPPORTED)."""
         choices = {setting.key: setting.choices for setting in _SETTINGS}
         wrong = {
-            "objects_image": wish.objects,
-            "format": wish.format is not None and wish.format not in _FORMATS,
-            "aspect_ratio": wish.aspect_ratio is not None and wish.aspect_ratio not in _SIZES,
-            "resolution": wish.resolution not in (None, "1k"),
+            "objects_image": request.objects,
+            "format": request.format is not None and request.format not in _FORMATS,
+            "aspect_ratio": request.aspect_ratio is not None and request.aspect_ratio not in _SIZES,
+            "resolution": request.resolution not in (None, "1k"),
             **{
                 f"model_settings.{key}": value not in choices[key]
-                for key, value in wish.settings.items()
+                for key, value in request.settings.items()
                 if key in choices
             },
         }
@@ -86,10 +86,10 @@ class ImagesEngine:
             if holds:
                 raise GatewayError(Code.UNSUPPORTED, say("image_wish_unsupported", engine=self.name), param=param)
 
-    async def paint(
-        self, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
-    ) -> Painted:
-        fields = _fields(wish, with_inputs=bool(inputs))
+    async def generate(
+        self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
+    ) -> ImageResult:
+        fields = _fields(request, with_inputs=bool(inputs))
         if inputs:
             boundary = secrets.token_hex(16)
             headers = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
@@ -98,7 +98,7 @@ class ImagesEngine:
         else:
             answer = await self._service.post("images/generations", msgspec.json.encode(fields), deadline=deadline)
         known = {setting.key for setting in _SETTINGS}
-        return _painted(answer, wish, tuple(sorted(key for key in wish.settings if key not in known)))
+        return _result(answer, request, tuple(sorted(key for key in request.settings if key not in known)))
 
     async def probe(self) -> None:
         await self._service.probe()
@@ -107,21 +107,21 @@ class ImagesEngine:
         """The connections belong to the client that was passed in."""
 
 
-def _fields(wish: ImageWish, *, with_inputs: bool) -> dict[str, Any]:
-    fields: dict[str, Any] = {"model": wish.model, "prompt": wish.prompt, "n": 1}
-    if wish.dimensions is not None:
-        fields["size"] = "{}x{}".format(*wish.dimensions)
-    elif wish.aspect_ratio is not None:
-        fields["size"] = _SIZES[wish.aspect_ratio]
-    if wish.format is not None:
-        fields["output_format"] = wish.format
-    if wish.quality is not None:
-        fields["quality"] = ("low", "medium", "high")[min(2, (wish.quality - 1) * 3 // 100)]
-    if wish.model.startswith("dall-e"):
+def _fields(request: ImageRequest, *, with_inputs: bool) -> dict[str, Any]:
+    fields: dict[str, Any] = {"model": request.model, "prompt": request.prompt, "n": 1}
+    if request.dimensions is not None:
+        fields["size"] = "{}x{}".format(*request.dimensions)
+    elif request.aspect_ratio is not None:
+        fields["size"] = _SIZES[request.aspect_ratio]
+    if request.format is not None:
+        fields["output_format"] = request.format
+    if request.quality is not None:
+        fields["quality"] = ("low", "medium", "high")[min(2, (request.quality - 1) * 3 // 100)]
+    if request.model.startswith("dall-e"):
         fields["response_format"] = "b64_json"  # its default is an address
     for setting in _SETTINGS:
-        if setting.key in wish.settings and (with_inputs or setting.key != "input_fidelity"):
-            fields[setting.key] = wish.settings[setting.key]
+        if setting.key in request.settings and (with_inputs or setting.key != "input_fidelity"):
+            fields[setting.key] = request.settings[setting.key]
     return fields
 
 
@@ -141,7 +141,7 @@ def _form(boundary: str, fields: dict[str, Any], inputs: tuple[Picture, ...], ma
     return bytes(out)
 
 
-def _painted(body: bytes, wish: ImageWish, ignored: tuple[str, ...]) -> Painted:
+def _result(body: bytes, request: ImageRequest, ignored: tuple[str, ...]) -> ImageResult:
     try:
         answer = msgspec.json.decode(body, type=_Answer)
         data = [base64.b64decode(image.b64_json, validate=True) for image in answer.data]
@@ -149,7 +149,7 @@ def _painted(body: bytes, wish: ImageWish, ignored: tuple[str, ...]) -> Painted:
         raise upstream_errors.malformed() from None
     if not data:
         raise upstream_errors.malformed()
-    label = f"image/{answer.output_format or wish.format or 'png'}"
+    label = f"image/{answer.output_format or request.format or 'png'}"
     used = answer.usage
     usage = None if used is None else Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens)
-    return Painted(images=tuple(Picture(label, one) for one in data), usage=usage, ignored=ignored)
+    return ImageResult(images=tuple(Picture(label, one) for one in data), usage=usage, ignored=ignored)

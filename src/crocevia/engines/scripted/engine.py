@@ -25,7 +25,7 @@ from crocevia.core.events import (
     ToolCallStarted,
     UsageReported,
 )
-from crocevia.core.images import ImageSetting, ImageWish, Painted, Picture
+from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.messages import AssistantMessage, Message, ToolCall, ToolMessage, UserMessage
 from crocevia.core.usage import Usage
 from crocevia.engines.scripted import demo as scripted_demo
@@ -100,22 +100,22 @@ class ScriptedEngine:
         """It takes none."""
         return ()
 
-    def check_wish(self, wish: ImageWish) -> None:
+    def check_request(self, request: ImageRequest) -> None:
         """Raises GatewayError(UNSUPPORTED) for what its brush cannot do."""
-        if wish.format not in (None, "png"):
+        if request.format not in (None, "png"):
             raise GatewayError(Code.UNSUPPORTED, say("image_wish_unsupported", engine=self.name), param="format")
 
-    async def paint(
-        self, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
-    ) -> Painted:
+    async def generate(
+        self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
+    ) -> ImageResult:
         """Wait and fail as the script says; then a square (scripted_images.py)."""
-        scene = look(scripted_images.as_call(wish))
+        scene = look(scripted_images.as_call(request))
         for beat in play(() if self._rules is None else self._steps(scene), scene):
             if isinstance(beat, float):
                 await _wait(beat, deadline)
-        usage = Usage(input_tokens=len(wish.prompt.split()), output_tokens=0)
-        square = scripted_images.square(wish, inputs, mask)
-        return Painted(images=(square,), usage=usage, ignored=tuple(sorted(wish.settings)))
+        usage = Usage(input_tokens=len(request.prompt.split()), output_tokens=0)
+        square = scripted_images.square(request, inputs, mask)
+        return ImageResult(images=(square,), usage=usage, ignored=tuple(sorted(request.settings)))
 
     async def probe(self) -> None:
         """There is nothing to reach."""

@@ -10,24 +10,24 @@ import zlib
 from typing import Final
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.images import ImageWish, Picture
+from crocevia.core.images import ImageRequest, Picture
 from crocevia.core.messages import user
 
 SIDE: Final = 64
 _SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 
 
-def as_call(wish: ImageWish) -> ModelRequest:
+def as_call(request: ImageRequest) -> ModelRequest:
     """The wish as the call that a script's rules know."""
-    return ModelRequest(model=wish.model, messages=(user(wish.prompt),))
+    return ModelRequest(model=request.model, messages=(user(request.prompt),))
 
 
-def square(wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None) -> Picture:
+def square(request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None) -> Picture:
     """The same picture for the same wish."""
-    digest = hashlib.sha256(wish.prompt.encode())
+    digest = hashlib.sha256(request.prompt.encode())
     for picture in (*inputs, *([mask] if mask is not None else [])):
         digest.update(picture.data)
-    width, height = wish.dimensions or (SIDE, SIDE)
+    width, height = request.dimensions or (SIDE, SIDE)
     return Picture("image/png", _png(min(width, 1024), min(height, 1024), digest.digest()[:3]))
 
 

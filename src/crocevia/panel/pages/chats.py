@@ -9,8 +9,8 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, Message, say
 from crocevia.panel import samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
-from crocevia.runtime.control import audit, watching
-from crocevia.runtime.control.watching import ChatRow, Member, Step, TurnRow
+from crocevia.runtime.control import audit, operator_view
+from crocevia.runtime.control.operator_view import ChatRow, Member, Step, TurnRow
 from crocevia.storage.database import Transaction
 
 PER_PAGE: Final = 50
@@ -51,14 +51,14 @@ class One(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(ask: Ask) -> Answer:
     only_open = ask.query.get("open") == "1"
-    before = ask.query.get("before") or watching.LAST
-    found = await ask.services.database.read(lambda tx: watching.chats(tx, before, PER_PAGE + 1, only_open))
+    before = ask.query.get("before") or operator_view.LAST
+    found = await ask.services.database.read(lambda tx: operator_view.chats(tx, before, PER_PAGE + 1, only_open))
     rows = found[:PER_PAGE]
     context = Listing(
         rows=rows,
         only_open=only_open,
         older=rows[-1].id if len(found) > PER_PAGE else None,
-        first_page=before == watching.LAST,
+        first_page=before == operator_view.LAST,
         mark="/".join(f"{row.id}{row.state}{row.open_turn}" for row in rows),
     )
     return Shown(template="chats", context=context, title=words.say(ask.language, "nav.chats"), nav="chats")
@@ -103,12 +103,12 @@ async def _refused(ask: Ask, error: GatewayError) -> Shown:
 
 async def _one(ask: Ask) -> Shown:
     chat = await _find(ask)
-    turns = await ask.services.database.read(lambda tx: watching.turns(tx, chat.id, TURNS))
+    turns = await ask.services.database.read(lambda tx: operator_view.turns(tx, chat.id, TURNS))
     asked = ask.query.get("turn")
     shown = next((turn.id for turn in turns if turn.id == asked), chat.open_turn or (turns[0].id if turns else None))
-    line = watching.Timeline(steps=[], earlier=False, head=0)
+    line = operator_view.Timeline(steps=[], earlier=False, head=0)
     if shown is not None:
-        line = await ask.services.database.read(lambda tx: watching.timeline(tx, chat.id, shown))
+        line = await ask.services.database.read(lambda tx: operator_view.timeline(tx, chat.id, shown))
     steps = line.steps
     step = ask.query.get("step", "")
     context = One(
@@ -135,7 +135,7 @@ async def _one(ask: Ask) -> Shown:
 
 
 async def _find(ask: Ask) -> ChatRow:
-    found = await ask.services.database.read(lambda tx: watching.chat(tx, ask.query.get("id", "")))
+    found = await ask.services.database.read(lambda tx: operator_view.chat(tx, ask.query.get("id", "")))
     if found is None:
         raise GatewayError(Code.NOT_FOUND)
     return found

@@ -21,7 +21,7 @@ from crocevia.runtime.control import audit, chat_attachments, files
 from crocevia.runtime.control.chat_attachments import Attachment
 from crocevia.runtime.control.files import Entry
 from crocevia.runtime.files.paths import MAX_BYTES, MAX_LINES
-from crocevia.storage import watching
+from crocevia.storage import operator_view
 from crocevia.storage.database import Transaction
 
 MOST: Final = 500
@@ -139,7 +139,7 @@ async def _shown(ask: Ask, draft: Draft | None = None) -> Shown:
         cut=text is not None and len(text) > LONGEST,
         is_file=text is not None or (problem is not None and problem.key in _FILES),
         problem=problem,
-        attachments=await ask.services.database.read(lambda tx: watching.all_attachments(tx, now, MOST)),
+        attachments=await ask.services.database.read(lambda tx: operator_view.all_attachments(tx, now, MOST)),
         seen=_digest(text),
         most_bytes=MAX_BYTES,
         most_lines=MAX_LINES,
@@ -186,7 +186,7 @@ async def remove_attachment(ask: Ask) -> Answer:
 
 
 async def _spaces(ask: Ask) -> list[Space]:
-    rows = await ask.services.database.read(lambda tx: watching.all_workspaces(tx, MOST))
+    rows = await ask.services.database.read(lambda tx: operator_view.all_workspaces(tx, MOST))
     return [Space(**row._asdict()) for row in rows]
 
 
@@ -199,7 +199,7 @@ async def _space(ask: Ask) -> Space:
 
 
 async def _attachment(ask: Ask) -> Attachment:
-    found = await ask.services.database.read(lambda tx: watching.find_attachment(tx, ask.query.get("id", "")))
+    found = await ask.services.database.read(lambda tx: operator_view.find_attachment(tx, ask.query.get("id", "")))
     if found is None or found.deleted_at is not None:
         raise GatewayError(Code.NOT_FOUND)
     return found

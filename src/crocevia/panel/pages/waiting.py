@@ -11,8 +11,8 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, Message, say
 from crocevia.panel import words
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
-from crocevia.runtime.control import audit, watching
-from crocevia.runtime.control.watching import Request
+from crocevia.runtime.control import audit, operator_view
+from crocevia.runtime.control.operator_view import Request
 from crocevia.storage.database import Transaction
 
 LONGEST: Final = 1 << 20  # characters of a tool's output
@@ -61,8 +61,8 @@ async def answer(ask: Ask) -> Answer:
     return Moved("/panel/waiting?done=answered")
 
 
-async def _chat(ask: Ask) -> watching.ChatRow:
-    found = await ask.services.database.read(lambda tx: watching.chat(tx, ask.query.get("chat", "")))
+async def _chat(ask: Ask) -> operator_view.ChatRow:
+    found = await ask.services.database.read(lambda tx: operator_view.chat(tx, ask.query.get("chat", "")))
     if found is None:
         raise GatewayError(Code.NOT_FOUND)
     return found
@@ -81,7 +81,7 @@ async def _refused(ask: Ask, error: GatewayError) -> Shown:
 
 async def _room(ask: Ask) -> Shown:
     now = time.time()
-    rows = await ask.services.database.read(lambda tx: watching.requests(tx, now))
+    rows = await ask.services.database.read(lambda tx: operator_view.requests(tx, now))
     mark = hashlib.sha256("/".join(row.id for row in rows).encode()).hexdigest()[:16]
     context = Context(rows=rows, now=now, mark=mark)
     return Shown(template="waiting", context=context, title=words.say(ask.language, "nav.waiting"), nav="waiting")

@@ -14,7 +14,7 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.panel import words
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
 from crocevia.runtime.control import audit, provider_callbacks
-from crocevia.storage import watching
+from crocevia.storage import operator_view
 from crocevia.storage.database import Transaction
 from crocevia.storage.images import Generation
 
@@ -59,7 +59,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 async def show(ask: Ask) -> Answer:
     projects = ask.services.catalogue.current.projects
     control = ask.services.control
-    found = await ask.services.database.read(lambda tx: watching.alert_page(tx, MOST))
+    found = await ask.services.database.read(lambda tx: operator_view.alert_page(tx, MOST))
     rows = [_of_budget(row, projects.get(row.project)) for row in found]
     if control.images is not None:
         rows += [_of_picture(made, body) for made, body in await control.images.webhooks(MOST)]

@@ -71,7 +71,7 @@ class Conversations:
         dropped = self._memory.drop(project, name)
         return await self._database.write(lambda tx: rows.forget(tx, project, name)) > 0 or dropped
 
-    async def sweep(self) -> None:
+    async def drop_expired(self) -> None:
         """Delete what is over its retention; what a project stored before it kept no texts goes too.
 
         Raises GatewayError(UNAVAILABLE).

@@ -155,7 +155,7 @@ async def read(control: Control, user_id: str, attachment_id: str) -> tuple[Atta
     return found, await asyncio.to_thread(load)
 
 
-async def sweep(control: Control) -> None:
+async def drop_expired(control: Control) -> None:
     """Remove what has expired, and bytes without a row."""
     now, blobs = control.clock(), Blobs(control.home.files)
     before = await asyncio.to_thread(blobs.names, "attachments")

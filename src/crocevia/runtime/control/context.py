@@ -20,14 +20,14 @@ from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
 if TYPE_CHECKING:
-    from crocevia.runtime.painting.work import ImageWork
+    from crocevia.runtime.image_generation.jobs import ImageJobs
 
 MOST: int = 1000
 """Objects of one kind that one user may have: lists of them need no pages."""
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """One per server. files: of all workspaces. images: who paints what is ordered; None: nobody does here.
+    """One per server. files: of all workspaces. images: runs image jobs; None: this process runs none.
     clock: Unix seconds.
     """
 
@@ -39,7 +39,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     throttle: Throttle
     files: WorkspaceFiles
     limits: Limits = Limits()
-    images: ImageWork | None = None
+    images: ImageJobs | None = None
     workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
 
@@ -49,7 +49,7 @@ def open_control(
     home: Home,
     catalogue: CatalogueHolder,
     *,
-    images: ImageWork | None = None,
+    images: ImageJobs | None = None,
     limits: Limits = Limits(),  # noqa: B008  # frozen
 ) -> Control:
     """The control plane of a home. A change that another process makes is looked at with the next catalogue."""

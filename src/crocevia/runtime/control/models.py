@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import ModelSpec
-from crocevia.runtime.catalogue import Catalogue, paints
+from crocevia.runtime.catalogue import Catalogue, generates_images
 from crocevia.runtime.control.checks import moment_of
 from crocevia.runtime.control.context import MOST, Control
 from crocevia.storage import declared, teams
@@ -69,7 +69,7 @@ def sunset(spec: ModelSpec) -> float | None:
 def _talks(catalogue: Catalogue, spec: ModelSpec, now: float) -> bool:
     engine = catalogue.engines.get(spec.engine)
     embeds = engine is not None and engine.facts.embeds
-    return not embeds and not paints(catalogue, spec) and _stays(spec, now)
+    return not embeds and not generates_images(catalogue, spec) and _stays(spec, now)
 
 
 def _stays(spec: ModelSpec, now: float) -> bool:

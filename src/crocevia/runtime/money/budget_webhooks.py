@@ -12,10 +12,10 @@ from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.ids import new_id
 from crocevia.policy.budget import Standing
 from crocevia.policy.prices import usd
-from crocevia.runtime.delivery import Attempt, Courier, Letter, Post, Signed
+from crocevia.runtime.delivery import Attempt, Post, Signed, WebhookDelivery, WebhookSender
 from crocevia.storage.database import Database
+from crocevia.storage.operator_view import alert_again
 from crocevia.storage.spending import add_alert, attempted, due_alerts
-from crocevia.storage.watching import alert_again
 
 # Seconds before the next attempt; after the last one the webhook is given up, about a day later.
 BACK_OFF: Final = (5, 30, 120, 600, 1800, 3600, 7200, 14_400, 28_800, 28_800)
@@ -37,7 +37,7 @@ class BudgetWebhooks:
         self._database = database
         self._projects = projects
         self._clock = clock
-        self._courier = Courier(self, post, sign, back_off=back_off, clock=clock)
+        self._sender = WebhookSender(self, post, sign, back_off=back_off, clock=clock)
 
     def fire(self, project: ProjectSpec, standing: Standing) -> None:
         """Keep the webhook of this day, if the project wants one and the day has none yet. Never waits."""
@@ -46,28 +46,28 @@ class BudgetWebhooks:
         now, event = self._clock(), new_id("evt")
         body = json.encode(_event(project, standing, event, now)).decode()
         self._database.post(lambda tx: add_alert(tx, project.name, standing.day.label, event, body, now))
-        self._courier.wake()
+        self._sender.wake()
 
     async def redeliver(self, event: str) -> bool:
         """Attempt a webhook once more now, delivered or given up before; False if there is none of this id."""
         now = self._clock()
         found = await self._database.write(lambda tx: alert_again(tx, event, now))
-        self._courier.wake()
+        self._sender.wake()
         return found
 
     def start(self) -> None:
         """Deliver what is due, also from an earlier life, until `close`."""
-        self._courier.start()
+        self._sender.start()
 
     async def close(self) -> None:
         """Stop; what is not delivered stays stored. Idempotent."""
-        await self._courier.close()
+        await self._sender.close()
 
-    async def due(self) -> list[Letter]:
+    async def due(self) -> list[WebhookDelivery]:
         """See `delivery.Outbox`."""
         await self._database.write(lambda tx: None)  # everything that was posted before is readable now
         return [
-            Letter(
+            WebhookDelivery(
                 event=row.id,
                 url=self._url(row.project),
                 body=row.body.encode(),
@@ -77,10 +77,10 @@ class BudgetWebhooks:
             for row in await self._database.read(due_alerts)
         ]
 
-    async def note(self, letter: Letter, attempt: Attempt) -> None:
+    async def note(self, delivery: WebhookDelivery, attempt: Attempt) -> None:
         """See `delivery.Outbox`."""
         done_at = attempt.at if attempt.delivered else None
-        await self._database.write(lambda tx: attempted(tx, letter.event, attempt.status, attempt.next_at, done_at))
+        await self._database.write(lambda tx: attempted(tx, delivery.event, attempt.status, attempt.next_at, done_at))
 
     def _url(self, name: str) -> str | None:
         project = self._projects(name)

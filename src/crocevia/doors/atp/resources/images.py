@@ -27,8 +27,8 @@ def webhook_data(secret: bytes, generation: images.Generation) -> dict[str, Any]
 
 
 async def create(request: Request) -> Answer:
-    order = wire.order(request.body)
-    made = await images.create(request.control, request.user_id, order, origin(request))
+    job = wire.job(request.body)
+    made = await images.create(request.control, request.user_id, job, origin(request))
     return data(wire.accepted(made), 202)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.images import ImageSetting, ImageWish
+from crocevia.core.images import ImageRequest, ImageSetting
 from crocevia.doors.atp.routing import PREFIX
 from crocevia.doors.atp.wire.common import Closed, Request, moment, moment_or_none
 from crocevia.runtime.control import images as control
@@ -171,10 +171,10 @@ Link: TypeAlias = Any
 """From a generation and an artifact's id to its signed address."""
 
 
-def order(body: ImageGenerationRequest) -> control.Order:
-    """What a body asks for."""
+def job(body: ImageGenerationRequest) -> control.ImageJob:
+    """The job that a body describes."""
     inputs = [*_inputs(body)]
-    wish = ImageWish(
+    request = ImageRequest(
         model="",
         prompt=body.prompt.strip(),
         inputs=sum(item.role == "input" for item in inputs),
@@ -187,9 +187,9 @@ def order(body: ImageGenerationRequest) -> control.Order:
         quality=body.quality or None,
         settings=body.model_settings or {},
     )
-    return control.Order(
+    return control.ImageJob(
         model=body.model,
-        wish=wish,
+        request=request,
         webhook_url=body.webhook_url,
         inputs=tuple(inputs),
         providers=tuple(body.providers) if body.providers else None,

@@ -1,4 +1,4 @@
-"""Pictures that are brought for a generation."""
+"""Uploaded input pictures."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
 from crocevia.runtime.control.context import Control, invalid
 from crocevia.runtime.files.blobs import Blobs, Received
-from crocevia.runtime.painting.inputs import LIFE_SECONDS, UPLOADED, picture
+from crocevia.runtime.image_generation.inputs import ACCEPTED_UPLOADS, LIFE_SECONDS, picture
 from crocevia.storage import images as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.images import Upload
@@ -19,10 +19,10 @@ QUOTA: Final = 200 * 1024 * 1024  # bytes of one user
 
 
 async def upload(control: Control, user_id: str, name: str, received: Received) -> Upload:
-    """Keep a picture for one generation, for two hours. Raises GatewayError(INVALID_REQUEST)."""
+    """Store a picture for one generation, for two hours. Raises GatewayError(INVALID_REQUEST)."""
     blobs = Blobs(control.home.files)
     try:
-        mime_type = await asyncio.to_thread(lambda: picture(received.aside.read_bytes(), UPLOADED).media_type)
+        mime_type = await asyncio.to_thread(lambda: picture(received.aside.read_bytes(), ACCEPTED_UPLOADS).media_type)
         now = control.clock()
         made = Upload(
             id=new_id("upl"),

@@ -1,4 +1,4 @@
-"""Orders of pictures, which are painted afterwards."""
+"""Image jobs: accepted here, generated in the background."""
 
 from __future__ import annotations
 
@@ -9,13 +9,20 @@ import msgspec
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.ids import new_id
-from crocevia.core.images import ImageSetting, ImageWish
-from crocevia.runtime.catalogue import paints
+from crocevia.core.images import ImageRequest, ImageSetting
+from crocevia.runtime.catalogue import generates_images
 from crocevia.runtime.control.context import Control, invalid, missing
 from crocevia.runtime.delivery import POLICY
 from crocevia.runtime.files.blobs import Blobs
-from crocevia.runtime.painting.inputs import BUDGET, LIFE_SECONDS, Input, Kept, Request, keep
-from crocevia.runtime.painting.work import ImageWork
+from crocevia.runtime.image_generation.inputs import (
+    BUDGET,
+    LIFE_SECONDS,
+    Input,
+    StoredInput,
+    StoredRequest,
+    store_input,
+)
+from crocevia.runtime.image_generation.jobs import ImageJobs
 from crocevia.storage import images as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.images import Generation
@@ -23,48 +30,51 @@ from crocevia.storage.images import Generation
 MOST_OPEN: Final = 100  # generations of one user that wait or run
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked for. wish: without the provider's name of the model. providers None: any."""
+class ImageJob(msgspec.Struct, frozen=True, kw_only=True):
+    """A job as a caller describes it."""
 
     model: str
-    wish: ImageWish
+    """The catalogue's name for it."""
+    request: ImageRequest
+    """Its `model` is filled in when the job is accepted."""
     webhook_url: str
     inputs: tuple[Input, ...] = ()
     providers: tuple[str, ...] | None = None
+    """Names of the engines that may do it; None: any."""
 
 
 def models(control: Control) -> list[tuple[ModelSpec, tuple[ImageSetting, ...]]]:
-    """The models that paint, with what they can be told."""
+    """The models that generate images, with their settings."""
     known = control.catalogue.current
     found = []
     for spec in known.models.values():
-        if paints(known, spec):
+        if generates_images(known, spec):
             try:
-                found.append((spec, _work(control).painting.settings(spec)))
+                found.append((spec, _jobs(control).generator.settings(spec)))
             except GatewayError:  # its engine cannot be used now
                 found.append((spec, ()))
     return found
 
 
-async def create(control: Control, user_id: str, order: Order, origin: str) -> Generation:
-    """Take an order; the picture is made afterwards.
+async def create(control: Control, user_id: str, job: ImageJob, origin: str) -> Generation:
+    """Accept a job; its images are generated in the background.
 
     Raises GatewayError: INVALID_REQUEST, UNSUPPORTED, RATE_LIMITED, UNAVAILABLE, DRAINING.
     """
-    spec = _model(control, order)
-    wish = msgspec.structs.replace(order.wish, model=spec.upstream)
-    work = _work(control)
-    work.painting.check(spec, wish)
-    fetcher, blobs = work.fetcher, Blobs(control.home.files)
+    spec = _model(control, job)
+    request = msgspec.structs.replace(job.request, model=spec.upstream)
+    jobs = _jobs(control)
+    jobs.generator.check(spec, request)
+    fetcher, blobs = jobs.fetcher, Blobs(control.home.files)
     try:
-        await fetcher.check(order.webhook_url, POLICY)
+        await fetcher.check(job.webhook_url, POLICY)
     except GatewayError as error:
         raise GatewayError(error.code, error.message, param="webhook_url") from None
-    kept: list[Kept] = []
+    kept: list[StoredInput] = []
     size = 0
     try:
-        for item in order.inputs:
-            one, more = await keep(item, blobs, fetcher)
+        for item in job.inputs:
+            one, more = await store_input(item, blobs, fetcher)
             kept.append(one)
             size += more
             if size > BUDGET:
@@ -76,20 +86,20 @@ async def create(control: Control, user_id: str, order: Order, origin: str) -> G
             model=spec.name,
             provider=spec.engine,
             status="accepted",
-            request=msgspec.to_builtins(Request(wish=wish, inputs=tuple(kept))),
+            request=msgspec.to_builtins(StoredRequest(request=request, inputs=tuple(kept))),
             origin=origin,
             created_at=now,
             expires_at=now + LIFE_SECONDS,
-            webhook_url=order.webhook_url,
+            webhook_url=job.webhook_url,
         )
-        places = [item.place for item in order.inputs]
+        places = [item.place for item in job.inputs]
         await control.database.write(lambda tx: _add(tx, made, kept, places, size))
     except BaseException:
         for one in kept:
             if one.kind == "inputs":
                 blobs.remove("inputs", one.where)
         raise
-    work.begin(made)
+    jobs.begin(made)
     return made
 
 
@@ -101,23 +111,23 @@ async def get(control: Control, user_id: str, generation_id: str) -> Generation:
     return found
 
 
-def _work(control: Control) -> ImageWork:
+def _jobs(control: Control) -> ImageJobs:
     if control.images is None:
         raise GatewayError(Code.UNAVAILABLE)
     return control.images
 
 
-def _model(control: Control, order: Order) -> ModelSpec:
+def _model(control: Control, job: ImageJob) -> ModelSpec:
     known = control.catalogue.current
-    spec = known.models.get(order.model)
-    if spec is None or not paints(known, spec):
+    spec = known.models.get(job.model)
+    if spec is None or not generates_images(known, spec):
         raise invalid("model", "image_model_unknown")
-    if order.providers is not None and spec.engine not in order.providers:
+    if job.providers is not None and spec.engine not in job.providers:
         raise invalid("providers", "image_provider_other", provider=spec.engine)
     return spec
 
 
-def _add(tx: Transaction, made: Generation, kept: list[Kept], places: list[str], size: int) -> None:
+def _add(tx: Transaction, made: Generation, kept: list[StoredInput], places: list[str], size: int) -> None:
     if rows.count_unfinished(tx, made.user_id) >= MOST_OPEN:
         raise GatewayError(Code.RATE_LIMITED, say("too_many_requests", seconds=10), retry_after=10)
     for one, place in zip(kept, places, strict=True):

@@ -1,4 +1,4 @@
-"""Chats as the operator watches them: who waits for what, and a turn's events as steps that a person can follow."""
+"""Chats as the operator sees them: what they wait for, and a turn's events as readable steps."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core.turn import entries as e
-from crocevia.storage import watching as rows
+from crocevia.storage import operator_view as rows
 from crocevia.storage.chats import LAST
 from crocevia.storage.database import Transaction
 

@@ -1,4 +1,4 @@
-"""What the operator sees of everybody's chats, files and webhooks: queries across users. Only the panel may ask."""
+"""Queries across users for the operator's panel: chats, files and webhooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One picture from a provider: the model that is meant, admitted, paid for and recorded like any call."""
+"""One image generation by a provider: admitted, paid for and recorded like any call."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import msgspec
 from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
-from crocevia.core.images import ImageEngine, ImageSetting, ImageWish, Painted, Picture
+from crocevia.core.images import ImageEngine, ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
@@ -18,14 +18,15 @@ ENCODE: Final = "image"
 LONGEST: Final = 300.0
 
 
-class Done(msgspec.Struct, frozen=True):
-    """cost_usd None: nobody knows."""
+class PaidImages(msgspec.Struct, frozen=True):
+    """A result and what it cost."""
 
-    painted: Painted
+    result: ImageResult
     cost_usd: float | None
+    """None: unknown."""
 
 
-class Painting:
+class ImageGenerator:
     """One per server."""
 
     def __init__(self, gateway: Gateway, engines: EngineSource) -> None:
@@ -33,18 +34,18 @@ class Painting:
         self._engines = engines
 
     def settings(self, spec: ModelSpec) -> tuple[ImageSetting, ...]:
-        """What the model can be told. Raises GatewayError(UNAVAILABLE)."""
+        """The settings that the model takes. Raises GatewayError(UNAVAILABLE)."""
         return self._engine(spec).settings(spec.upstream)
 
-    def check(self, spec: ModelSpec, wish: ImageWish) -> None:
+    def check(self, spec: ModelSpec, request: ImageRequest) -> None:
         """Raises GatewayError: DRAINING, UNAVAILABLE, UNSUPPORTED."""
         self._gateway.check_open()
-        self._engine(spec).check_wish(wish)
+        self._engine(spec).check_request(request)
 
-    async def paint(
-        self, user_id: str, spec: ModelSpec, wish: ImageWish, inputs: tuple[Picture, ...], mask: Picture | None
-    ) -> Done:
-        """Raises GatewayError: DRAINING, UNAVAILABLE, and what providers and limits say."""
+    async def generate(
+        self, user_id: str, spec: ModelSpec, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None
+    ) -> PaidImages:
+        """Generate images. Raises GatewayError: DRAINING, UNAVAILABLE, and those of limits and providers."""
         engine = self._engine(spec)
         call = self._gateway.side_call(
             SideDraft(
@@ -53,15 +54,15 @@ class Painting:
                 user_id=user_id,
                 model=spec,
                 engine=engine.name,
-                asked=ModelRequest(model=spec.upstream, messages=(user(wish.prompt),), max_tokens=0),
+                asked=ModelRequest(model=spec.upstream, messages=(user(request.prompt),), max_tokens=0),
                 seconds=LONGEST,
-                bytes_in=len(wish.prompt.encode()) + sum(len(picture.data) for picture in inputs),
+                bytes_in=len(request.prompt.encode()) + sum(len(picture.data) for picture in inputs),
             )
         )
         async with call:
-            painted = await engine.paint(wish, inputs, mask, deadline=call.deadline)
-            call.usage = painted.usage or Usage()
-        return Done(painted, call.cost_usd)
+            result = await engine.generate(request, inputs, mask, deadline=call.deadline)
+            call.usage = result.usage or Usage()
+        return PaidImages(result, call.cost_usd)
 
     def _engine(self, spec: ModelSpec) -> ImageEngine:
         engine = self._engines(spec.engine)

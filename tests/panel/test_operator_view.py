@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from crocevia.core.turn import entries as e
-from crocevia.runtime.control import watching
+from crocevia.runtime.control import operator_view
 from crocevia.storage import images
 from crocevia.storage.database import Transaction
+from crocevia.storage.operator_view import alert_page
 from crocevia.storage.spending import add_alert
-from crocevia.storage.watching import alert_page
 from tests.aio import run
 
 from .site import HOSTILE, Place, site
@@ -148,7 +148,7 @@ def test_the_timeline_joins_deltas_and_can_stop_at_any_step() -> None:
 def test_every_kind_of_event_has_its_words_in_both_languages() -> None:
     from crocevia.panel.words import words
 
-    known = {watching._JOINED.get(kind, e.type_of(kind)) for kind in e.PUBLIC - {e.ToolDelta}}  # type: ignore[attr-defined]
+    known = {operator_view._JOINED.get(kind, e.type_of(kind)) for kind in e.PUBLIC - {e.ToolDelta}}  # type: ignore[attr-defined]
     for kind in known:
         for language in ("it", "en"):
             assert f"step.{kind.replace('.', '_')}" in words(language), kind
@@ -294,6 +294,6 @@ def test_what_two_agents_say_at_the_same_time_is_one_step_each() -> None:
         e.TextDone(turn="t", at=0, agent=lead, text="never in pieces"),
         said(two, "d"),
     ]
-    steps = watching._steps(iter(enumerate(entries, 1)))  # type: ignore[attr-defined]
+    steps = operator_view._steps(iter(enumerate(entries, 1)))  # type: ignore[attr-defined]
     texts = [(step.agent, step.depth, step.text) for step in steps if step.type == "agent.text"]
     assert texts == [("one", 2, "a b c"), ("two", 2, "a b c d"), ("lead", 1, "never in pieces")]

@@ -1,4 +1,4 @@
-"""The work on orders of pictures in a serving process."""
+"""Image jobs in a serving process."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import Any
 from crocevia.documents.fetch import Fetcher
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.painting.provider import Painting
-from crocevia.runtime.painting.work import ImageWork
+from crocevia.runtime.image_generation.generator import ImageGenerator
+from crocevia.runtime.image_generation.jobs import ImageJobs
 from crocevia.runtime.signing_keys import Signer
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
 
 @asynccontextmanager
-async def open_painting(
-    database: Database, home: Home, catalogue: CatalogueHolder, painting: Painting, signer: Signer, log: Any
-) -> AsyncIterator[ImageWork]:
-    """What an earlier process left is gone on with; leaving stops what runs."""
+async def open_image_jobs(
+    database: Database, home: Home, catalogue: CatalogueHolder, generator: ImageGenerator, signer: Signer, log: Any
+) -> AsyncIterator[ImageJobs]:
+    """Resumes the jobs of an earlier process; on exit running ones are stopped."""
     fetcher = Fetcher(concurrency=8)
-    work = ImageWork(
+    work = ImageJobs(
         database,
         home.files,
         catalogue,
-        painting,
+        generator,
         fetcher,
         signer.sign,
         describe=lambda made: webhook_data(catalogue.current.secret, made),

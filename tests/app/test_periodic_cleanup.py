@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import structlog
 
-from crocevia.app.housekeeping import keep_house
+from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.app.service import open_service
 from crocevia.config import Settings
 from crocevia.core.catalogue import EngineSpec
@@ -44,7 +44,7 @@ def test_a_sweep_that_fails_stops_neither_the_others_nor_the_next_round(fault: E
             if rounds == 3:
                 swept.set()
 
-        async with keep_house((failing, good), log, every=0.0):
+        async with periodic_cleanup((failing, good), log, every=0.0):
             await swept.wait()
         assert bool(log.errors) is told
         assert "private" not in repr(log.errors)
@@ -63,7 +63,7 @@ def test_leaving_ends_the_sweep_that_runs() -> None:
             finally:
                 ended.set()
 
-        async with keep_house((long,), Log()):
+        async with periodic_cleanup((long,), Log()):
             await begun.wait()
         assert ended.is_set()
 

@@ -1,0 +1,1 @@
+"""Image generation: single provider calls, and the background jobs built on them."""

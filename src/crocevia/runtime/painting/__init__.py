@@ -1,1 +1,0 @@
-"""Pictures: one call of a provider, and the work on orders that nobody waits for."""
