@@ -2,8 +2,9 @@
 
     python generate.py CONFORMANCE_FOLDER PACKAGE_FOLDER
 
-Produces the packaged operation table (operations.json), the resource models and the two façades (one method per
-operation and driver). Nothing here knows about SSE, tools or retries: that runtime is written by hand.
+Produces the packaged operation table (operations.json), the resource models, the async façade (one method per
+operation), and the whole sync edition out of the async one: its façade, helpers, streams and client. Nothing here knows
+about SSE, tools or retries: that runtime is written by hand, once.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ PLANES = {
     "execution": ("chats", "completions", "capabilities", "infrastructure"),
 }
 HEADER = '"""Generated from the contract by scripts/generate.py: do not edit."""\n\n'
+MADE = "Generated from the async edition by scripts/generate.py: do not edit."
 NOTES = {
     "resolveChatApproval": "Only where the capabilities announce `approval`: the original alpha answers 409.",
     "steerChatTurn": "Without a target it is for the orchestrator. Unless `steer` is announced it may do nothing.",
@@ -34,6 +36,27 @@ NOTES = {
     "deleteUserTool": "Tools are addressed by name and shared by all workspaces of their owner.",
     "downloadArtifact": "For the parts of a signed URL; `download_signed` takes the URL as it was given.",
 }
+EDITIONS = {
+    "services/async_base.py": "services/sync_base.py",
+    "services/async_helpers.py": "services/sync_helpers.py",
+    "services/async_streams.py": "services/sync_streams.py",
+    "async_client.py": "client.py",
+}
+# In order: what the async edition says -> what the sync one says. Applied to the text, docstrings included.
+SYNC_WORDS = (
+    (r"^ +aclose = close\n\n?", ""),
+    (r"\basync (def|with|for)\b", r"\1"),
+    (r"\bawait ", ""),
+    (r"\b__a(iter|next|enter|exit)__\b", r"__\1__"),
+    (r"\bStopAsyncIteration\b", "StopIteration"),
+    (r"\baclose\b", "close"),
+    (r"\bAsync(Driver|Workers)\b", r"Sync\1"),
+    (r"\bAsync(?=[A-Z])", ""),
+    (r"\basync_(?=[a-z])", "sync_"),
+    (r"\basync edition\b", "sync edition"),
+    (r"^( +)for (\w+) in (.+):\n +yield \2$", r"\1yield from \3"),
+    (r" The sync edition is made from this file(: scripts/generate.py)?\.", ""),
+)
 HAND_WRITTEN = {"chats.events", "chats.events_history"}
 
 
@@ -110,42 +133,46 @@ def summary(operation: dict[str, Any]) -> str:
     return text if note is None else f"{text}\n\n        {note}\n        "
 
 
-def method(operation: dict[str, Any], is_async: bool) -> str:
+def sync_edition(text: str) -> str:
+    """The sync twin of an async module."""
+    for pattern, replacement in SYNC_WORDS:
+        text = re.sub(pattern, replacement, text, flags=re.M)
+    first, newline, rest = text.partition("\n")
+    return text if text.startswith(HEADER) else f"{first}{newline}\n# {MADE}{newline}{rest}"
+
+
+def method(operation: dict[str, Any]) -> str:
     signature, mapping = arguments(operation)
     result = operation["result"]
-    kinds = {"json": result.get("type", ""), "none": "None", "bytes": "AsyncByteStream" if is_async else "ByteStream"}
+    kinds = {"json": result.get("type", ""), "none": "None", "bytes": "AsyncByteStream"}
     kind = kinds[result["kind"]]
     annotation = re.sub(r"\blist\[", "Items[", kind)
     params = re.sub(r"\blist\[", "Items[", ", ".join(["self", *signature]))
-    define, wait = ("async def", "await ") if is_async else ("def", "")
     target = {"json": f"self._call({annotation}, ", "none": "self._do(", "bytes": "self._open("}[result["kind"]]
     give = "" if result["kind"] == "none" else "return "
     name = operation["sdk"].split(".")[1]
     return (
-        f"    {define} {name}({params}) -> {annotation}:\n"
+        f"    async def {name}({params}) -> {annotation}:\n"
         f'        """{summary(operation)}"""\n'
-        f'        {give}{wait}{target}"{operation["id"]}", {{{", ".join(mapping)}}}, timeout)\n'
+        f'        {give}await {target}"{operation["id"]}", {{{", ".join(mapping)}}}, timeout)\n'
     )
 
 
-def facade(contract: dict[str, Any], plane: str, is_async: bool) -> str:
+def facade(contract: dict[str, Any], plane: str) -> str:
     groups: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for operation in contract["operations"]:
         if operation["sdk"] and operation["sdk"] not in HAND_WRITTEN:
             groups[operation["sdk"].split(".")[0]].append(operation)
-    prefix = "Async" if is_async else ""
     classes = []
     for service, operations in groups.items():
         if service not in PLANES[plane]:
             continue
         title = CLASSES.get(service) or service.title().replace("_", "")
-        body = "\n".join(method(operation, is_async) for operation in operations)
-        classes.append(f"class {prefix}{title}Service({prefix}Service):\n{body}")
+        body = "\n".join(method(operation) for operation in operations)
+        classes.append(f"class Async{title}Service(AsyncService):\n{body}")
     text = "\n\n".join(classes)
     used = sorted(name for name in contract["models"] if re.search(rf"\b{name}\b", text))
-    stream = f"{prefix}ByteStream"
-    base = "async_base" if is_async else "sync_base"
-    names = [f"{prefix}Service", *([stream] if stream in text else [])]
+    names = [*(["AsyncByteStream"] if "AsyncByteStream" in text else []), "AsyncService"]
     return (
         HEADER
         + "from __future__ import annotations\n\n"
@@ -153,7 +180,7 @@ def facade(contract: dict[str, Any], plane: str, is_async: bool) -> str:
         + "from msgspec import UNSET, UnsetType\n\n"
         + f"from ..models import {', '.join(used)}\n"
         + ("from ..requests import FileInput\n" if "FileInput" in text else "")
-        + f"from .{base} import {', '.join(sorted(names))}\n\n"
+        + f"from .async_base import {', '.join(names)}\n\n"
         + ("Items = list  # `list` is also a method name\n" if "Items[" in text else "")
         + "\n\n"
         + text
@@ -184,17 +211,21 @@ def table(contract: dict[str, Any]) -> str:
     return f'{{"notice": {json.dumps(contract["notice"])},\n"operations": [\n{lines}\n]}}\n'
 
 
-def outputs(contract: dict[str, Any]) -> dict[str, str]:
+def outputs(contract: dict[str, Any], package: Path) -> dict[str, str]:
+    """Every generated file by its path in the package; `package` holds the hand-written async modules."""
     out = models(contract)
     out["operations.json"] = table(contract)
     for plane in PLANES:
-        out[f"services/sync_{plane}.py"] = facade(contract, plane, is_async=False)
-        out[f"services/async_{plane}.py"] = facade(contract, plane, is_async=True)
+        out[f"services/async_{plane}.py"] = text = facade(contract, plane)
+        out[f"services/sync_{plane}.py"] = sync_edition(text)
+    for source, target in EDITIONS.items():
+        out[target] = sync_edition((package / source).read_text(encoding="utf-8"))
     return out
 
 
 if __name__ == "__main__":
     source, target = Path(sys.argv[1]), Path(sys.argv[2])
     inventory = json.loads((source / "contract/operations.json").read_text(encoding="utf-8"))
-    for path, text in outputs(inventory).items():
+    package = Path(__file__).parents[1] / "src/envai_client"
+    for path, text in outputs(inventory, package).items():
         (target / path).write_text(text, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The async client."""
+"""The client. The sync edition is made from this file: scripts/generate.py."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ from .transport import LIMITS
 
 
 class AsyncEnvaiClient:
-    """The Envai API and the Agent Team Protocol, for asyncio. Belongs to one loop; `aclose` it, or use `async with`.
+    """The Envai API and the Agent Team Protocol, async edition. Close it, or use `async with`.
+
+    The sync edition may be shared between threads; the async one belongs to one event loop.
 
     base_url may or may not end in `/api/v1`. contract_version: 2, 3 or "auto" (asked of the server once). timeouts,
     retry, reconnect: see `envai_client.options`. transport: an httpx2 transport, for tests and proxies. ledger: where
@@ -89,17 +91,19 @@ class AsyncEnvaiClient:
             self._ledger = self._own_ledger = SqliteLedger(default_ledger_path())
         return self._ledger
 
-    async def aclose(self) -> None:
+    async def close(self) -> None:
         """Release every connection, and the ledger if the client opened it."""
         await self._transport.aclose()
         if self._own_ledger is not None:
             self._own_ledger.close()
 
+    aclose = close
+
     async def __aenter__(self) -> AsyncEnvaiClient:
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        await self.aclose()
+        await self.close()
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.base_url}>"

@@ -26,6 +26,7 @@ class AsyncDriver:
     def __init__(self, core: Core, transport: httpx2.AsyncBaseTransport) -> None:
         self.core = core
         self.transport = transport
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._locks: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._perform: dict[type, Callable[[Any, CancelToken | None], Awaitable[Any]]] = {
             Exchange: self._exchange,
@@ -40,6 +41,7 @@ class AsyncDriver:
 
     async def run(self, flow: Flow[T], cancel: CancelToken | None = None) -> T:
         """Drive `flow` to its result. With `cancel`, raises CancelledError as soon as it is cancelled."""
+        self._loop = asyncio.get_running_loop()
         try:
             effect = next(flow)
             while True:
@@ -55,6 +57,12 @@ class AsyncDriver:
         except StopIteration as end:
             result: T = end.value
             return result
+
+    def abandon(self, flow: Flow[None]) -> None:
+        """Run a cleanup that nobody waits for: the garbage collector may call from anywhere."""
+        loop = self._loop
+        if loop is not None and loop.is_running():
+            loop.call_soon_threadsafe(lambda: keep(loop.create_task(self.run(flow))))
 
     async def _exchange(self, effect: Exchange, cancel: CancelToken | None) -> tuple[Head, bytes]:
         return await bounded(self._whole(effect.request), effect.deadline, cancel)
@@ -103,6 +111,47 @@ class AsyncDriver:
             raise TimeoutError from None
         except CancelledError:
             return None
+
+
+class AsyncWorkers:
+    """Flows at work beside a reader, at most `limit` at a time. `on_failure` is called when one of them raises."""
+
+    def __init__(self, driver: AsyncDriver, limit: int, on_failure: Callable[[], object]) -> None:
+        self._driver = driver
+        self._slots = asyncio.Semaphore(limit)
+        self._on_failure = on_failure
+        self._tasks: list[asyncio.Task[None]] = []
+
+    def start(self, flow: Flow[None]) -> None:
+        self._tasks.append(asyncio.create_task(self._run(flow)))
+
+    def raise_failures(self) -> None:
+        """Raise what a flow that has ended could not answer for itself."""
+        done = [task for task in self._tasks if task.done()]
+        self._tasks = [task for task in self._tasks if not task.done()]
+        for task in done:
+            task.result()
+
+    async def finish(self) -> None:
+        """Wait for all of them."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def _run(self, flow: Flow[None]) -> None:
+        try:
+            async with self._slots:
+                await self._driver.run(flow)
+        except Exception:
+            self._on_failure()
+            raise
+
+
+BACKGROUND: set[asyncio.Task[None]] = set()
+
+
+def keep(task: asyncio.Task[None]) -> None:
+    """Hold a task until it is done: the loop itself holds only weakly."""
+    BACKGROUND.add(task)
+    task.add_done_callback(BACKGROUND.discard)
 
 
 class AsyncBody:

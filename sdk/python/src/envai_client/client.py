@@ -1,4 +1,6 @@
-"""The sync client."""
+"""The client."""
+
+# Generated from the async edition by scripts/generate.py: do not edit.
 
 from __future__ import annotations
 
@@ -25,7 +27,9 @@ from .transport import LIMITS
 
 
 class EnvaiClient:
-    """The Envai API and the Agent Team Protocol, blocking. Safe to share between threads; close it, or use `with`.
+    """The Envai API and the Agent Team Protocol, sync edition. Close it, or use `with`.
+
+    The sync edition may be shared between threads; the async one belongs to one event loop.
 
     base_url may or may not end in `/api/v1`. contract_version: 2, 3 or "auto" (asked of the server once). timeouts,
     retry, reconnect: see `envai_client.options`. transport: an httpx2 transport, for tests and proxies. ledger: where

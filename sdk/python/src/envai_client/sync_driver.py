@@ -9,6 +9,7 @@ import socket
 import threading
 from collections import defaultdict
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from time import monotonic, sleep
 from typing import Any, Generic, TypeVar
@@ -59,6 +60,10 @@ class SyncDriver:
         except StopIteration as end:
             result: T = end.value
             return result
+
+    def abandon(self, flow: Flow[None]) -> None:
+        """Run a cleanup that nobody waits for."""
+        self.run(flow)
 
     def _exchange(self, effect: Exchange, cancel: CancelToken | None) -> tuple[Head, bytes]:
         def work() -> tuple[Head, bytes]:
@@ -112,6 +117,37 @@ class SyncDriver:
             raise TimeoutError from None
         except CancelledError:
             return None
+
+
+class SyncWorkers:
+    """Flows at work beside a reader, at most `limit` at a time. `on_failure` is called when one of them raises."""
+
+    def __init__(self, driver: SyncDriver, limit: int, on_failure: Callable[[], object]) -> None:
+        self._driver = driver
+        self._pool = ThreadPoolExecutor(limit, thread_name_prefix="envai-tool")
+        self._on_failure = on_failure
+        self._futures: list[Future[None]] = []
+
+    def start(self, flow: Flow[None]) -> None:
+        self._futures.append(self._pool.submit(self._run, flow))
+
+    def raise_failures(self) -> None:
+        """Raise what a flow that has ended could not answer for itself."""
+        done = [future for future in self._futures if future.done()]
+        self._futures = [future for future in self._futures if not future.done()]
+        for future in done:
+            future.result()
+
+    def finish(self) -> None:
+        """Wait for all of them."""
+        self._pool.shutdown(wait=True)
+
+    def _run(self, flow: Flow[None]) -> None:
+        try:
+            self._driver.run(flow)
+        except BaseException:
+            self._on_failure()
+            raise
 
 
 class Body:

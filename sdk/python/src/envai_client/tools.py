@@ -134,8 +134,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True):
         return f"<Call {self.tool} {self.call_id}>"
 
 
-class ToolDesk:
-    """The bookkeeping between a stream and the handlers: which calls are active, which are over."""
+class ToolState:
+    """What stands between a stream and the handlers: which calls are active, which are over."""
 
     def __init__(
         self,
@@ -309,11 +309,11 @@ class ToolDesk:
         return "delivered"
 
 
-def settle(desk: ToolDesk, chat_id: str, call_id: str, answer: ToolOutput, timeout: float | None = None) -> Flow[str]:
+def settle(state: ToolState, chat_id: str, call_id: str, answer: ToolOutput, timeout: float | None = None) -> Flow[str]:
     """The application's word on an ambiguous call: recorded, then delivered."""
     output, is_error = serialise(answer)
-    yield Blocking(desk.ledger.finish, (chat_id, call_id, output, is_error))
-    return (yield from desk.deliver(chat_id, call_id, output, is_error, timeout))
+    yield Blocking(state.ledger.finish, (chat_id, call_id, output, is_error))
+    return (yield from state.deliver(chat_id, call_id, output, is_error, timeout))
 
 
 def serialise(value: Any) -> tuple[str, bool]:

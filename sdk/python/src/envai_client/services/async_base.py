@@ -1,4 +1,4 @@
-"""What async services and downloads stand on."""
+"""What services and downloads stand on. The sync edition is made from this file: scripts/generate.py."""
 
 from __future__ import annotations
 
@@ -76,6 +76,8 @@ class AsyncByteStream:
 
     async def close(self) -> None:
         await self._driver.run(one_effect(CloseStream(self._head.handle)))
+
+    aclose = close
 
     async def __aenter__(self) -> AsyncByteStream:
         return self

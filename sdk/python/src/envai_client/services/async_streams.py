@@ -1,18 +1,18 @@
-"""Event streams and client tools for async programs."""
+"""Event streams and client tools. The sync edition is made from this file: scripts/generate.py."""
 
 from __future__ import annotations
 
-import asyncio
+import threading
 from collections.abc import AsyncIterator
 from contextlib import nullcontext
 from typing import Literal, Protocol, Self
 
-from ..async_driver import AsyncDriver
+from ..async_driver import AsyncDriver, AsyncWorkers
 from ..cancel import CancelToken
 from ..errors import CancelledError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
-from ..tools import Call, ToolDesk
+from ..tools import Call, ToolState
 from ..turns import TurnFlow, TurnResult
 
 OnViolation = Literal["raise", "skip"]
@@ -33,8 +33,7 @@ class AsyncEventStream:
         self._driver = driver
         self._follower = follower
         self._cancel = cancel
-        self._reading = False
-        self._loop: asyncio.AbstractEventLoop | None = None
+        self._reading = threading.Lock()
 
     @property
     def chat_id(self) -> str:
@@ -72,19 +71,17 @@ class AsyncEventStream:
         return self
 
     async def __anext__(self) -> Event:
-        if self._reading:
+        if not self._reading.acquire(blocking=False):
             raise StreamInUseError("a stream has one reader")
-        self._reading = True
         try:
             event = await self._step()
         finally:
-            self._reading = False
+            self._reading.release()
         if event is None:
             raise StopAsyncIteration
         return event
 
     async def _step(self) -> Event | None:
-        self._loop = asyncio.get_running_loop()
         if self._follower.closed:
             return None
         return self._follower.poll() or await self._driver.run(self._follower.next(), self._cancel)
@@ -92,6 +89,8 @@ class AsyncEventStream:
     async def close(self) -> None:
         """Release the connection now."""
         await self._driver.run(self._follower.close())
+
+    aclose = close
 
     async def __aenter__(self) -> Self:
         return self
@@ -102,10 +101,8 @@ class AsyncEventStream:
         await self.close()
 
     def __del__(self) -> None:
-        loop = self._loop
-        if not self._follower.closed and loop is not None and loop.is_running():
-            driver, flow = self._driver, self._follower.close()
-            loop.call_soon_threadsafe(lambda: keep(loop.create_task(driver.run(flow))))
+        if not self._follower.closed:
+            self._driver.abandon(self._follower.close())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} chat={self.chat_id} last_seq={self.last_seq}>"
@@ -138,31 +135,21 @@ class AsyncTurnStream(AsyncEventStream):
         return self._turn.result()
 
     async def _step(self) -> Event | None:
-        self._loop = asyncio.get_running_loop()
         if self._follower.closed:
             return None
         return self._turn.poll() or await self._driver.run(self._turn.next(), self._cancel)
 
 
-BACKGROUND: set[asyncio.Task[None]] = set()
-
-
-def keep(task: asyncio.Task[None]) -> None:
-    """Hold a task until it is done: the loop itself holds only weakly."""
-    BACKGROUND.add(task)
-    task.add_done_callback(BACKGROUND.discard)
-
-
 class AsyncToolRunner:
     """Runs the client tools a stream asks for, at most `max_concurrency` at a time, while passing its events on."""
 
-    def __init__(self, driver: AsyncDriver, desk: ToolDesk, max_concurrency: int, on_violation: OnViolation) -> None:
+    def __init__(self, driver: AsyncDriver, state: ToolState, max_concurrency: int, on_violation: OnViolation) -> None:
         self._driver = driver
-        self._desk = desk
-        self._slots = asyncio.Semaphore(max_concurrency)
+        self._state = state
         self._skip = on_violation == "skip"
-        self._running: list[asyncio.Task[None]] = []
         self.wake = CancelToken()
+        # A call that fails wakes the reader, which raises it now and not with the next event.
+        self._workers = AsyncWorkers(driver, max_concurrency, self.wake.cancel)
 
     async def run(self, stream: AsyncSource, cancel: CancelToken | None) -> AsyncIterator[Event]:
         try:
@@ -170,41 +157,26 @@ class AsyncToolRunner:
                 async for event in stream:
                     call = await self._admit(event, cancel)
                     if call is not None:
-                        self._running.append(asyncio.create_task(self._serve(call)))
+                        self._workers.start(self._state.serve(call))
                     yield event
-                    self._collect()
+                    self._workers.raise_failures()
         except CancelledError:
             await self._finish()
-            self._collect()  # a call that failed is why the reader was woken
+            self._workers.raise_failures()  # a call that failed is why the reader was woken
             raise
         finally:
             await self._finish()
-        self._collect()
+        self._workers.raise_failures()
 
     async def _finish(self) -> None:
-        self._desk.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
-
-    async def _serve(self, call: Call) -> None:
-        try:
-            async with self._slots:
-                await self._driver.run(self._desk.serve(call))
-        except Exception:
-            self.wake.cancel()  # the reader raises it now, not with the next event
-            raise
+        self._state.cancel()
+        await self._workers.finish()
 
     async def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
         try:
-            return await self._driver.run(self._desk.admit(event), cancel)
+            return await self._driver.run(self._state.admit(event), cancel)
         except SignatureError:
             if not self._skip:
                 raise
             self._driver.core.logger.warning("a client-tool request was refused: its signature does not verify")
             return None
-
-    def _collect(self) -> None:
-        """Raise what a call could not answer for itself."""
-        done = [task for task in self._running if task.done()]
-        self._running = [task for task in self._running if not task.done()]
-        for task in done:
-            task.result()

@@ -1,4 +1,6 @@
-"""What sync services and downloads stand on."""
+"""What services and downloads stand on."""
+
+# Generated from the async edition by scripts/generate.py: do not edit.
 
 from __future__ import annotations
 

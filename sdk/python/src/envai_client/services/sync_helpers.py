@@ -1,4 +1,6 @@
-"""Services with helpers beyond the contract's operations, sync edition."""
+"""Services with helpers beyond the contract's operations."""
+
+# Generated from the async edition by scripts/generate.py: do not edit.
 
 from __future__ import annotations
 
@@ -17,7 +19,7 @@ from ..keys import KeyRing
 from ..ledger import Ledger, Record
 from ..models import Completion, ImageGenerationStatusRecord
 from ..sync_driver import SyncDriver
-from ..tools import ClientToolRegistry, ToolDesk, ToolOutput, settle
+from ..tools import ClientToolRegistry, ToolOutput, ToolState, settle
 from ..turns import TurnFlow, TurnResult
 from ..webhooks import Headers, WebhookEvent, verify_webhook
 from . import sync_content, sync_execution
@@ -154,9 +156,9 @@ class ChatsService(sync_execution.ChatsService):
         `timeout` bounds the whole iteration.
         """
         is_live = stream.is_live if isinstance(stream, EventStream) else lambda: False
-        desk = self._desk(registry, ledger, on_ambiguous, is_live)
+        state = self._tool_state(registry, ledger, on_ambiguous, is_live)
         deadline = deadline_of(timeout)
-        runner = ToolRunner(self._driver, desk, max_concurrency, on_violation)
+        runner = ToolRunner(self._driver, state, max_concurrency, on_violation)
         if isinstance(stream, EventStream):
             before = stream.bound(deadline, runner.wake)
             cancel = cancel or before
@@ -166,8 +168,8 @@ class ChatsService(sync_execution.ChatsService):
         self, record: Record, answer: ToolOutput, *, timeout: float | None = None, cancel: CancelToken | None = None
     ) -> str:
         """Record and deliver the application's verdict on an unsettled call -> what became of the delivery."""
-        desk = self._desk(ClientToolRegistry(), None, None, lambda: True)
-        return self._driver.run(settle(desk, record.chat_id, record.call_id, answer, timeout), cancel)
+        state = self._tool_state(ClientToolRegistry(), None, None, lambda: True)
+        return self._driver.run(settle(state, record.chat_id, record.call_id, answer, timeout), cancel)
 
     def fork_chat(
         self,
@@ -181,15 +183,15 @@ class ChatsService(sync_execution.ChatsService):
         """Create a chat and fork `chat_id` into it. On a failed fork the new chat is kept: see ForkFailedError."""
         return self._driver.run(fork_chat(self._core, workspace_id, chat_id, team_id, timeout), cancel)
 
-    def _desk(
+    def _tool_state(
         self,
         registry: ClientToolRegistry,
         ledger: Ledger | None,
         on_ambiguous: Callable[[Record], ToolOutput | None] | None,
         is_live: Callable[[], bool],
-    ) -> ToolDesk:
+    ) -> ToolState:
         book = self._ledger() if ledger is None else ledger
-        return ToolDesk(self._core, registry, book, self._keys, on_ambiguous, is_live)
+        return ToolState(self._core, registry, book, self._keys, on_ambiguous, is_live)
 
 
 class CompletionsService(sync_execution.CompletionsService):

@@ -1,10 +1,11 @@
-"""Event streams and client tools for sync programs."""
+"""Event streams and client tools."""
+
+# Generated from the async edition by scripts/generate.py: do not edit.
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext
 from typing import Literal, Protocol, Self
 
@@ -12,8 +13,8 @@ from ..cancel import CancelToken
 from ..errors import CancelledError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
-from ..sync_driver import SyncDriver
-from ..tools import Call, ToolDesk
+from ..sync_driver import SyncDriver, SyncWorkers
+from ..tools import Call, ToolState
 from ..turns import TurnFlow, TurnResult
 
 OnViolation = Literal["raise", "skip"]
@@ -101,7 +102,7 @@ class EventStream:
 
     def __del__(self) -> None:
         if not self._follower.closed:
-            self.close()
+            self._driver.abandon(self._follower.close())
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} chat={self.chat_id} last_seq={self.last_seq}>"
@@ -142,55 +143,40 @@ class TurnStream(EventStream):
 class ToolRunner:
     """Runs the client tools a stream asks for, at most `max_concurrency` at a time, while passing its events on."""
 
-    def __init__(self, driver: SyncDriver, desk: ToolDesk, max_concurrency: int, on_violation: OnViolation) -> None:
+    def __init__(self, driver: SyncDriver, state: ToolState, max_concurrency: int, on_violation: OnViolation) -> None:
         self._driver = driver
-        self._desk = desk
-        self._max = max_concurrency
+        self._state = state
         self._skip = on_violation == "skip"
-        self._running: list[Future[None]] = []
         self.wake = CancelToken()
+        # A call that fails wakes the reader, which raises it now and not with the next event.
+        self._workers = SyncWorkers(driver, max_concurrency, self.wake.cancel)
 
     def run(self, stream: Source, cancel: CancelToken | None) -> Iterator[Event]:
-        pool = ThreadPoolExecutor(self._max, thread_name_prefix="envai-tool")
         try:
             with cancel.calling(self.wake.cancel) if cancel is not None else nullcontext():
                 for event in stream:
                     call = self._admit(event, cancel)
                     if call is not None:
-                        self._running.append(pool.submit(self._serve, call))
+                        self._workers.start(self._state.serve(call))
                     yield event
-                    self._collect()
+                    self._workers.raise_failures()
         except CancelledError:
-            self._finish(pool)
-            self._collect()  # a call that failed is why the reader was woken
+            self._finish()
+            self._workers.raise_failures()  # a call that failed is why the reader was woken
             raise
         finally:
-            self._finish(pool)
-        self._collect()
+            self._finish()
+        self._workers.raise_failures()
 
-    def _finish(self, pool: ThreadPoolExecutor) -> None:
-        self._desk.cancel()
-        pool.shutdown(wait=True)
-
-    def _serve(self, call: Call) -> None:
-        try:
-            self._driver.run(self._desk.serve(call))
-        except BaseException:
-            self.wake.cancel()  # the reader raises it now, not with the next event
-            raise
+    def _finish(self) -> None:
+        self._state.cancel()
+        self._workers.finish()
 
     def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
         try:
-            return self._driver.run(self._desk.admit(event), cancel)
+            return self._driver.run(self._state.admit(event), cancel)
         except SignatureError:
             if not self._skip:
                 raise
             self._driver.core.logger.warning("a client-tool request was refused: its signature does not verify")
             return None
-
-    def _collect(self) -> None:
-        """Raise what a call could not answer for itself."""
-        done = [future for future in self._running if future.done()]
-        self._running = [future for future in self._running if not future.done()]
-        for future in done:
-            future.result()
