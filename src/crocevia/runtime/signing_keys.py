@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Callable, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -19,18 +21,24 @@ from crocevia.core.ids import is_id, new_id
 from crocevia.storage.home import Home, write_secret
 
 if TYPE_CHECKING:
-    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+    from joserfc.jwk import GuestProtocol, OKPKey
 
 PUBLISH_SECONDS: Final = 600.0  # readers keep the list for 300 s
+ALGORITHM: Final = "EdDSA"  # the name that verifiers in the field know; nothing else is signed or believed
 _DIGITS: Final = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 class SigningKey(msgspec.Struct, frozen=True):
-    """`id` is the `kid` of what it signs. born: Unix seconds."""
+    """One key of the home."""
 
     id: str
+    """The `kid` of what it signs."""
     private: Ed25519PrivateKey
+    jwk: OKPKey
+    """The same key, as the library for signed tokens takes it."""
     born: float
+    """Unix seconds."""
 
     def __repr__(self) -> str:
         return f"SigningKey(id={self.id!r})"
@@ -48,10 +56,11 @@ class Jwk(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Signature(msgspec.Struct, frozen=True):
-    """sig: base64url without padding."""
+    """A signature over bytes, and whose it is."""
 
     kid: str
     sig: str
+    """Base64url without padding."""
 
 
 class Signer:
@@ -62,14 +71,14 @@ class Signer:
         self._clock = clock
         self._seen: list[str] | None = None
         self._keys: tuple[SigningKey, ...] = ()
-        self._public: dict[str, Ed25519PublicKey] = {}
+        self._by_id: dict[str, SigningKey] = {}
 
     def keys(self) -> tuple[SigningKey, ...]:
         """Every key, oldest first; the first one is made when there is none. Raises OSError, ValueError."""
         names = _names(self._home)  # not the folder's time: that of two changes within a tick is the same
         if names != self._seen or not self._keys:
             self._keys = _load(self._home, names) or (_make(self._home),)
-            self._public = {key.id: key.private.public_key() for key in self._keys}
+            self._by_id = {key.id: key for key in self._keys}
             self._seen = names
         return self._keys
 
@@ -96,13 +105,7 @@ class Signer:
 
     def published(self) -> list[Jwk]:
         """Every public key, oldest first."""
-        from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
-
-        self.keys()
-        return [
-            Jwk(x=base64url(public.public_bytes(Encoding.Raw, PublicFormat.Raw)), kid=kid)
-            for kid, public in self._public.items()
-        ]
+        return [msgspec.convert(key.jwk.as_dict(private=False), Jwk) for key in self.keys()]
 
     def sign(self, data: bytes) -> Signature:
         """Sign bytes with the current key."""
@@ -110,27 +113,40 @@ class Signer:
         return Signature(key.id, base64url(key.private.sign(data)))
 
     def sign_jwt(self, claims: Mapping[str, object]) -> str:
-        """A compact JWS of `claims`, alg EdDSA (the name that verifiers in the field know)."""
+        """A compact JWS of `claims`."""
+        from joserfc.jws import serialize_compact
+
         key = self.current()
-        header = {"alg": "EdDSA", "kid": key.id, "typ": "JWT"}
-        unsigned = ".".join(base64url(json.encode(part)) for part in (header, claims))
-        return f"{unsigned}.{base64url(key.private.sign(unsigned.encode()))}"
+        header = {"alg": ALGORITHM, "kid": key.id, "typ": "JWT"}
+        with _eddsa():
+            return serialize_compact(header, json.encode(claims), key.jwk, [ALGORITHM])
 
     def verify_jwt(self, token: str) -> dict[str, object] | None:
         """The claims of a token that one of our keys signed, else None. Expiry is the caller's affair."""
-        from cryptography.exceptions import InvalidSignature
+        from joserfc.errors import JoseError
+        from joserfc.jws import deserialize_compact
 
+        self.keys()
         try:
-            head, body, sig = token.split(".")
-            header = msgspec.json.decode(unbase64url(head), type=dict[str, object])
-            self.keys()
-            public = self._public[str(header["kid"])]
-            if header.get("alg") != "EdDSA":
-                return None
-            public.verify(unbase64url(sig), f"{head}.{body}".encode("ascii"))
-            return msgspec.json.decode(unbase64url(body), type=dict[str, object])
-        except (ValueError, KeyError, InvalidSignature, msgspec.DecodeError):
+            with _eddsa():
+                signed = deserialize_compact(token, self._key_of, [ALGORITHM])
+            return msgspec.json.decode(signed.payload, type=dict[str, object])
+        # Besides its own errors the library lets those of the parts through that it takes as they come.
+        except (JoseError, ValueError, KeyError, TypeError, AttributeError, msgspec.DecodeError):
             return None
+
+    def _key_of(self, signed: GuestProtocol) -> OKPKey:
+        return self._by_id[signed.headers()["kid"]].jwk
+
+
+@contextmanager
+def _eddsa() -> Iterator[None]:
+    """Without the library's advice to say `Ed25519`, a newer name for the same that verifiers have yet to learn."""
+    from joserfc.errors import SecurityWarning
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SecurityWarning)
+        yield
 
 
 def base64url(data: bytes) -> str:
@@ -160,7 +176,7 @@ def _load(home: Home, names: list[str]) -> tuple[SigningKey, ...]:
         private = load_pem_private_key((home.keys / f"{name}.pem").read_bytes(), None)
         if not isinstance(private, Ed25519PrivateKey):
             raise ValueError(f"{name}.pem is not an Ed25519 key")
-        found.append(SigningKey(name, private, _born(name)))
+        found.append(_key(name, private))
     return tuple(found)
 
 
@@ -171,7 +187,14 @@ def _make(home: Home) -> SigningKey:
     name, private = new_id("sig"), Ed25519PrivateKey.generate()
     pem = private.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
     write_secret(home.keys / f"{name}.pem", pem)
-    return SigningKey(name, private, _born(name))
+    return _key(name, private)
+
+
+def _key(name: str, private: Ed25519PrivateKey) -> SigningKey:
+    from joserfc.jwk import OKPKey
+
+    jwk = OKPKey.import_key(private, {"kid": name, "use": "sig", "alg": ALGORITHM})
+    return SigningKey(name, private, jwk, _born(name))
 
 
 def _born(name: str) -> float:
