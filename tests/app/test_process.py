@@ -51,17 +51,19 @@ HEAVY = (
 SLOW = EngineSpec(name="scripted", kind="scripted", script=[{"say": [{"text": "uno"}, {"delay_ms": 60_000}]}])
 
 
-def started(home: Path, port: int = 0) -> subprocess.Popen[str]:
+def started(home: Path, port: int = 0, program: str = SERVE) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        [sys.executable, "-c", SERVE, str(home), str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-c", program, str(home), str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
 
 
 @contextmanager
-def process(home: Path, engine: EngineSpec | None = None) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+def process(
+    home: Path, engine: EngineSpec | None = None, program: str = SERVE
+) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
     """A serving process and the line with which it said so."""
     declare(Home(home), (engine or EngineSpec(name="scripted", kind="scripted"),), (BRAIN,))
-    child = started(home)
+    child = started(home, program=program)
     try:
         assert child.stderr is not None
         yield child, json.loads(child.stderr.readline())
@@ -117,6 +119,21 @@ def test_it_says_where_it_serves_and_ends_well_on_a_signal(tmp_path: Path) -> No
         child.send_signal(signal.SIGTERM)
         assert child.wait(timeout=10) == 0
         assert child.stderr is not None and "Traceback" not in child.stderr.read()
+
+
+@pytest.mark.parametrize("tzdata", ["installed", "absent"])
+def test_it_serves_on_a_machine_without_a_database_of_time_zones(tmp_path: Path, tzdata: str) -> None:
+    bare = "import sys, zoneinfo\nzoneinfo.reset_tzpath(())\n"
+    if tzdata == "absent":
+        bare += "sys.modules['tzdata'] = None\n"
+    with process(tmp_path, program=bare + SERVE) as (_, banner):
+        assert banner["event"] == "serving"
+        connection = http.client.HTTPConnection("127.0.0.1", port_of(banner), timeout=10)
+        connection.request("POST", "/agent", json.dumps(HELLO), {"x-pepper-key": KEY, "x-pepper-project": "casa"})
+        answer = connection.getresponse()
+        assert answer.status == 200, answer.read()
+        answer.read()
+        connection.close()
 
 
 def test_a_serving_process_loads_nothing_heavy() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
@@ -67,3 +69,34 @@ def test_recent_days_are_adjacent_and_a_zone_that_nobody_knows_is_utc() -> None:
     days = days_before(1_793_000_000.0, "Europe/Rome", 10)
     assert [later.since for later in days[:-1]] == [earlier.until for earlier in days[1:]]
     assert day_of(86_400.0 * 3 + 5, "Nowhere/At_All").since == 86_400.0 * 3
+
+
+BARE = """
+import sys
+if "without tzdata" in sys.argv:
+    sys.modules["tzdata"] = None
+from crocevia.policy.periods import day_of, has_zones, is_zone
+print(has_zones(), is_zone("UTC"), is_zone("Europe/Rome"), day_of(1_782_000_000, "UTC").label,
+      day_of(1_781_992_800, "Europe/Rome").label, is_zone("Mars/Base"), is_zone("../../etc/passwd"))
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ((), "True True True 2026-06-21 2026-06-21 False False"),
+        (("without tzdata",), "False True False 2026-06-21 2026-06-20 False False"),
+    ],
+)
+def test_a_machine_without_a_zone_database_has_the_one_of_the_package_or_at_least_utc(
+    given: tuple[str, ...], said: str
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", BARE, *given],
+        env={"PYTHONTZPATH": "/nonexistent"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=True,
+    )
+    assert done.stdout.split() == said.split()

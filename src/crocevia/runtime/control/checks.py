@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any, Final
 from urllib.parse import urlsplit
-from zoneinfo import ZoneInfo
 
 import msgspec
 
@@ -16,6 +15,7 @@ from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, Pr
 from crocevia.core.declared import Problem
 from crocevia.core.errors import Message, say
 from crocevia.documents.addresses import is_closed_name, is_numeric, is_public
+from crocevia.policy.periods import has_zones, is_zone
 
 Problems = list[Problem]
 
@@ -130,8 +130,7 @@ def moment_of(text: str) -> float | None:
 def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:
     if not _HEADER_SAFE.fullmatch(spec.name):
         problems.append(Problem(f"{place}.name", say("name_header")))
-    if not _is_zone(spec.timezone):
-        problems.append(Problem(f"{place}.timezone", say("zone_unknown")))
+    _zone(spec.timezone, f"{place}.timezone", problems)
     if spec.webhook_url is not None and not _is_public(spec.webhook_url):
         problems.append(Problem(f"{place}.webhook_url", say("webhook_shape")))
     soft, hard = spec.soft_threshold_usd, spec.daily_budget_usd
@@ -140,8 +139,7 @@ def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:
 
 
 def _user(spec: UserSpec, place: str, problems: Problems) -> None:
-    if not _is_zone(spec.timezone):
-        problems.append(Problem(f"{place}.timezone", say("zone_unknown")))
+    _zone(spec.timezone, f"{place}.timezone", problems)
 
 
 def _is_public(value: str) -> bool:
@@ -151,12 +149,9 @@ def _is_public(value: str) -> bool:
     return value.startswith("https://") and (is_public(host) if literal else not is_closed_name(host))
 
 
-def _is_zone(name: str) -> bool:
-    try:
-        ZoneInfo(name)
-    except (OSError, ValueError, LookupError):  # not found is a LookupError; a folder of zones an OSError
-        return False
-    return True
+def _zone(name: str, place: str, problems: Problems) -> None:
+    if not is_zone(name):
+        problems.append(Problem(place, say("zone_unknown" if has_zones() else "zones_missing")))
 
 
 def _agent(spec: AgentSpec, place: str, problems: Problems) -> None:
