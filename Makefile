@@ -13,7 +13,7 @@ PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile
 NOT_HERE = not model and not clients and not browser and not torture and not long
 
 .DEFAULT_GOAL := help
-.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-model torture long check format bench clean
+.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-model torture long check newer format bench clean
 
 help: ## Show what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -64,13 +64,18 @@ torture: dev ## kill -9 at random moments, for a few minutes
 long: dev ## By hand: what takes many minutes (300 kills over 60 turns, 2,000 random turns, …)
 	$(BIN)/python -m pytest -q tests -m long $(ARGS)
 
-check: dev ## Format, lint, types, imports, shape
+check: dev ## Format, lint, types, imports, dependencies, shape
 	$(BIN)/ruff format --check src tests bench examples sdk
 	$(BIN)/ruff check src tests bench examples sdk
 	$(BIN)/mypy
 	cd sdk/python && $(abspath $(BIN))/mypy src
 	$(BIN)/lint-imports --no-cache
+	$(BIN)/deptry src
+	cd sdk/python && $(abspath $(BIN))/deptry src
 	$(BIN)/python -m pytest -q tests/test_shape.py
+
+newer: dev ## Whether a newer version exists of what pyproject.toml caps
+	@$(BIN)/python scripts/newer.py
 
 format: dev ## Let ruff format and mend what it can
 	$(BIN)/ruff check --fix src tests bench examples sdk
