@@ -20,14 +20,14 @@ from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.text_intake import RESPONSES, FetchPolicy, Intake, Limits
-from crocevia.runtime.turns.run_service import Runs
+from crocevia.runtime.turns.run_service import RunService
 
 DAY: Final = 86_400.0
 
 
 @asynccontextmanager
 async def open_responses(
-    settings: Settings, control: Control, gateway: Gateway, runs: Runs, engines: EngineSource, log: Any
+    settings: Settings, control: Control, gateway: Gateway, runs: RunService, engines: EngineSource, log: Any
 ) -> AsyncIterator[ResponsesDoor]:
     """Raises GatewayError(UNAVAILABLE) if the home was never initialised."""
     endpoints = settings.gateway.http.endpoints

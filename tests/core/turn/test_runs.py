@@ -9,7 +9,7 @@ from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, To
 from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, Turn, advance, hydrate, open_turn, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
-from crocevia.core.turn.brief import Brief, continued
+from crocevia.core.turn.run_request import RunRequest, continued
 
 LOOK = Tool(name="look", description="", parameters=Raw(b"{}"))
 PLAN = Plan(
@@ -24,8 +24,8 @@ class Run:
 
     def __init__(self, *said: Message, history: tuple[Message, ...] = ()) -> None:
         self.turn = Turn(history)
-        brief = Brief(said=said or (user("hi"),), tools=(LOOK,))
-        self.journal = open_turn(self.turn, "cmpl_1", PLAN, "hi", 1, brief=brief)
+        request = RunRequest(said=said or (user("hi"),), tools=(LOOK,))
+        self.journal = open_turn(self.turn, "cmpl_1", PLAN, "hi", 1, request=request)
 
     def tell(self, fact: e.Entry) -> None:
         self.journal += advance(self.turn, fact, 2)
@@ -56,7 +56,7 @@ def test_the_model_reads_what_was_said_and_the_readers_see_the_input() -> None:
     run = Run(user("one"), AssistantMessage(text="two"), user("three"), history=(user("zero"),))
     assert [message.text for message in run.turn.context(run.turn.root_id)] == ["zero", "one", "two", "three"]  # type: ignore[union-attr]
     assert run.turn.input == "hi"
-    assert hydrate(e.decode(e.encode(entry)) for entry in run.journal).turn.brief == run.turn.brief  # type: ignore[union-attr]
+    assert hydrate(e.decode(e.encode(entry)) for entry in run.journal).turn.request == run.turn.request  # type: ignore[union-attr]
 
 
 def test_a_callers_function_ends_the_turn_once_its_own_tools_are_done() -> None:

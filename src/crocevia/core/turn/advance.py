@@ -8,7 +8,6 @@ from typing import Any
 from msgspec import Raw
 
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.brief import Brief
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance, Phase
@@ -16,6 +15,7 @@ from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import Plan, Totals
 from crocevia.core.turn.questions import Answer, failure
 from crocevia.core.turn.rules import following
+from crocevia.core.turn.run_request import RunRequest
 from crocevia.core.turn.wanting import wants_of
 from crocevia.core.turn.wants import AskClient
 
@@ -51,13 +51,13 @@ def open_turn(
     before: Totals | None = None,
     wire: int = 3,
     attachments: tuple[Raw, ...] = (),
-    brief: Brief | None = None,
+    request: RunRequest | None = None,
 ) -> list[e.Entry]:
     """The entries that open `turn_id` for a message of the user; `plan.agents[0]` leads."""
     card = plan.agents[0]
     agent = e.Agent(derive("ag", at, turn_id, "root"), card.name, "orchestrator", None, card.model)
     entries: list[e.Entry] = [
-        e.TurnOpened(turn=turn_id, at=at, plan=plan, before=before or Totals(), wire=wire, brief=brief),
+        e.TurnOpened(turn=turn_id, at=at, plan=plan, before=before or Totals(), wire=wire, request=request),
         e.TurnStarted(turn=turn_id, at=at, input=message, attachments=attachments),
         e.AgentStarted(turn=turn_id, at=at, agent=agent),
     ]

@@ -9,12 +9,12 @@ import msgspec
 from crocevia.core.messages import Message, UserMessage
 from crocevia.core.messages import user as say_as_user
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.brief import continued
 from crocevia.core.turn.calls import Call, kind_of
 from crocevia.core.turn.files import placeholders
 from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance
 from crocevia.core.turn.questions import Steer, failure
+from crocevia.core.turn.run_request import continued
 
 if TYPE_CHECKING:
     from crocevia.core.turn.machine import Turn
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def opened(turn: Turn, entry: e.TurnOpened) -> None:
     turn.id, turn.opened_at = entry.turn, entry.at
     turn.plan, turn.before, turn.wire = entry.plan, entry.before, entry.wire
-    turn.brief = entry.brief
+    turn.request = entry.request
 
 
 def started(turn: Turn, entry: e.TurnStarted) -> None:
@@ -80,8 +80,8 @@ def ended(turn: Turn, entry: e.Terminal) -> None:
 
 
 def _asked(turn: Turn) -> tuple[Message, ...]:
-    if turn.brief is not None:
-        return turn.brief.said
+    if turn.request is not None:
+        return turn.request.said
     said = say_as_user(turn.input)
     return (UserMessage(parts=(*said.parts, *turn.files)) if turn.files else said,)
 

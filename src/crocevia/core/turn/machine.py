@@ -9,11 +9,11 @@ from crocevia.core.messages import FilePart, Message
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import fold_agents as agents
 from crocevia.core.turn import fold_calls as calls
-from crocevia.core.turn.brief import Brief
 from crocevia.core.turn.calls import Call, CallState
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.plan import Plan, Totals, spent
 from crocevia.core.turn.questions import Answer, Approval, Escalation, Steer
+from crocevia.core.turn.run_request import RunRequest
 from crocevia.core.turn.wants import Ending
 
 
@@ -31,7 +31,7 @@ class Turn:
         self.plan = Plan(agents=())
         self.before = Totals()
         self.wire = 3
-        self.brief: Brief | None = None
+        self.request: RunRequest | None = None
         self.input = ""
         self.files: tuple[FilePart, ...] = ()
         self.opened_at = 0

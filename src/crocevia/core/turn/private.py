@@ -7,8 +7,8 @@ from typing import Literal, TypeAlias
 from msgspec import Struct
 
 from crocevia.core.messages import Message, Opaque, ToolCall
-from crocevia.core.turn.brief import Brief
 from crocevia.core.turn.plan import Plan, Totals
+from crocevia.core.turn.run_request import RunRequest
 from crocevia.core.usage import Usage
 
 Role = Literal["orchestrator", "member"]
@@ -47,13 +47,13 @@ class Unpriced(Struct, frozen=True, array_like=True):
     upstream: str
 
 
-class TurnOpened(Base, frozen=True, kw_only=True, tag="turn.opened"):
+class TurnOpened(Base, frozen=True, kw_only=True, tag="turn.opened", rename={"request": "brief"}):
     """First entry of a turn. `before`: the chat's lifetime totals. `wire`: the protocol version accepted."""
 
     plan: Plan
     before: Totals = Totals()
     wire: int = 3
-    brief: Brief | None = None
+    request: RunRequest | None = None
 
 
 class ModelStarted(Base, frozen=True, kw_only=True, tag="model.started"):

@@ -8,7 +8,7 @@ from crocevia.doors.responses.targets import Target
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import CallDraft
-from crocevia.runtime.turns.run_service import Brief, Order, Place
+from crocevia.runtime.turns.run_service import ChatPosition, RunRequest, RunSpec
 
 
 def order(
@@ -20,10 +20,10 @@ def order(
     system: str | None,
     known: int,
     answer_id: str,
-    place: Place | None,
+    place: ChatPosition | None,
     tool_calls: int | None = None,
     resumes: bool = False,
-) -> Order:
+) -> RunSpec:
     """system: what joins the agent's own. known: how many messages of the draft were said in earlier requests.
 
     answer_id: the turn has the ULID of its answer, so that each leads to the other.
@@ -32,13 +32,13 @@ def order(
     said = draft.messages[known:]
     hidden = tools.choice.mode == "none" and target.acts  # the caller's are not to be called, the agent's own are
     offered = () if hidden else tools.offered
-    return Order(
+    return RunSpec(
         user_id=operator.user_id,
         agent=target.definition,
         workspace_id=target.workspace_id,
         turn_id=turn_of(answer_id),
         input=_shown(said),
-        brief=Brief(
+        request=RunRequest(
             said=said,
             system=system,
             tools=offered,
@@ -56,7 +56,7 @@ def order(
             bytes_in=draft.bytes_in,
         ),
         history=draft.messages[:known],
-        place=place,
+        position=place,
         tool_calls=tool_calls,
         forbidden=frozenset(tool.name for tool in tools.shown) - {tool.name for tool in offered},
         resumes=resumes,
@@ -68,7 +68,9 @@ def turn_of(answer_id: str) -> str:
     return "cmpl_" + answer_id.partition("_")[2]
 
 
-def place_of(target: Target, chain: list[StoredResponse], *, named: bool, kept: bool, stays: bool) -> Place | None:
+def place_of(
+    target: Target, chain: list[StoredResponse], *, named: bool, kept: bool, stays: bool
+) -> ChatPosition | None:
     """Where the run belongs. named: it is part of a session that its caller names. kept: its answer is stored.
 
     stays: it goes on without its caller. The first continuation of a stored answer makes a session of it.
@@ -76,9 +78,9 @@ def place_of(target: Target, chain: list[StoredResponse], *, named: bool, kept: 
     last = chain[-1] if chain else None
     chat_id = last.chat if last is not None else None
     if named:
-        return Place(chat_id)
+        return ChatPosition(chat_id)
     if stays or target.asks or (kept and (last is not None or target.acts)):
-        return Place(chat_id, None if last is None else turn_of(last.id))
+        return ChatPosition(chat_id, None if last is None else turn_of(last.id))
     return None
 
 

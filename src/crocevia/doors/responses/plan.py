@@ -24,7 +24,7 @@ from crocevia.runtime.answers_store import Link, Responses, StoredResponse, prev
 from crocevia.runtime.control.operators import Operator, Operators
 from crocevia.runtime.gateway import CallDraft, Gateway
 from crocevia.runtime.text_intake import Intake
-from crocevia.runtime.turns.run_service import Order, Runs
+from crocevia.runtime.turns.run_service import RunService, RunSpec
 
 WRITE: Final = "operator.write"
 ENCODE: Final = "responses"
@@ -38,7 +38,7 @@ class Desk(msgspec.Struct, frozen=True):
     """What the whole door works with. max_body: bytes. ping_seconds: of silence on a stream."""
 
     gateway: Gateway
-    runs: Runs
+    runs: RunService
     operators: Operators
     targets: Targets
     responses: Responses
@@ -57,7 +57,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     tools: Tools
     draft: CallDraft
     model: str
-    order: Order | None
+    order: RunSpec | None
     resource: wire.Resource
     link: Link
     session: str | None

@@ -8,7 +8,7 @@ open_chats.py   the chats that are in memory, each with its fence and its fold
 driver.py       one task per open turn: takes facts in, appends what follows, begins and stops what is wanted
 work.py         how each want is done, models apart
 models.py       model calls;  hearing.py: what they say;  steps.py: what is reported of a try;  asides.py: calls that
-                answer nobody;  words.py: what models are told;  purse.py: the turn's money
+                answer nobody;  prompts.py: what models are told;  budget.py: the turn's money
 casting.py      who plays: a chat's team as a plan, prompts and tools
 commands.py     what came in from outside, as facts;  effects.py: rows that agree with the journal
 signing.py      signatures on requests to client tools

@@ -28,8 +28,8 @@ from crocevia.core.messages import ToolCall
 from crocevia.core.turn import entries as e
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call, Cut
+from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.driver import Driver
-from crocevia.runtime.turns.open_chats import now_ms
 
 BATCHES: Final = 256  # that may wait for a reader that is slow
 LAST_WORDS: Final = 3.0  # seconds for what is stopped
@@ -104,7 +104,7 @@ def sum_of(found: Iterable[Usage]) -> Usage:
 
 
 class AgentRun:
-    """Use it like a `Call`: `async with run: async for batch in run: …`, in one task. It is a `hearing.Listener`.
+    """Use it like a `Call`: `async with run: async for batch in run: …`, in one task. It is a `hearing.RunObserver`.
 
     cut: why it was ended from outside. forbidden: names whose call fails the run. Leaving the block early cancels the
     turn, unless it `resumes`: then somebody goes on with it. A failed turn raises its GatewayError at the end of the
@@ -126,7 +126,7 @@ class AgentRun:
         self._driver: Callable[[], Driver | None] = lambda: None
         self._batches: deque[list[RunEvent]] = deque()
         self._news = asyncio.Event()
-        self._room = asyncio.Event()
+        self._capacity = asyncio.Event()
         self._work: asyncio.Future[None] | None = None
         self._task: asyncio.Task[object] | None = None
         self._call: Call | None = None
@@ -164,7 +164,7 @@ class AgentRun:
         self._stop()
         self._task.cancel()
 
-    def call_off(self) -> None:
+    def abandon(self) -> None:
         """Nobody will enter it."""
         self.cut = Cut.CLIENT_GONE
         self._stop()
@@ -196,8 +196,8 @@ class AgentRun:
         if shown and not self._broken:
             self._put(shown)
         while len(self._batches) > BATCHES and self.cut is None:
-            self._room.clear()
-            await self._room.wait()
+            self._capacity.clear()
+            await self._capacity.wait()
 
     def failed(self, error: GatewayError) -> None:
         self._error = error
@@ -262,7 +262,7 @@ class AgentRun:
             self._news.clear()
             await self._news.wait()
         batch = self._batches.popleft()
-        self._room.set()
+        self._capacity.set()
         for event in batch:
             self.fold.add(event)
         return batch
@@ -272,7 +272,7 @@ class AgentRun:
     ) -> bool:
         task, self._task = self._task, None
         assert task is not None
-        self._room.set()
+        self._capacity.set()
         await self._leave()
         if self.cut is None:
             return False

@@ -12,7 +12,7 @@ from crocevia.runtime.gateway import Call
 from crocevia.runtime.turns.steps import Bill, bill_of
 
 
-class Aside:
+class UtilityCall:
     """A call whose pieces nobody reads. text: what it said, "" unless it came to its end."""
 
     def __init__(self, instance: Instance, opening: Callable[[], Call]) -> None:

@@ -11,17 +11,17 @@ from crocevia.core.turn import entries as e
 from crocevia.log import Command
 
 
-class Steering(msgspec.Struct, frozen=True, kw_only=True):
+class SteerCommand(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     target: str | None = None
 
 
-class Output(msgspec.Struct, frozen=True, kw_only=True):
+class ClientToolOutput(msgspec.Struct, frozen=True, kw_only=True):
     output: str
     is_error: bool = False
 
 
-class Verdict(msgspec.Struct, frozen=True, kw_only=True):
+class ApprovalDecision(msgspec.Struct, frozen=True, kw_only=True):
     approve: bool
     reason: str = ""
 
@@ -37,12 +37,12 @@ def _cancel(turn: Turn, command: Command) -> e.Entry:
 
 
 def _steer(turn: Turn, command: Command) -> e.Entry:
-    asked = msgspec.json.decode(command.payload, type=Steering)
+    asked = msgspec.json.decode(command.payload, type=SteerCommand)
     return e.TurnSteered(turn=turn.id, at=command.at, steer_id=f"st_{command.id}", text=asked.text, target=asked.target)
 
 
 def _approval(turn: Turn, command: Command) -> e.Entry:
-    said = msgspec.json.decode(command.payload, type=Verdict)
+    said = msgspec.json.decode(command.payload, type=ApprovalDecision)
     return e.ApprovalResponse(
         turn=turn.id, at=command.at, approval_id=command.key, approve=said.approve, reason=said.reason
     )
@@ -52,7 +52,7 @@ def _output(turn: Turn, command: Command) -> e.Entry | None:
     call = turn.calls.get(command.key)
     if call is None:
         return None
-    given = msgspec.json.decode(command.payload, type=Output)
+    given = msgspec.json.decode(command.payload, type=ClientToolOutput)
     return e.ToolResult(
         turn=turn.id,
         at=command.at,

@@ -12,8 +12,8 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.questions import Answer
 from crocevia.runtime.control import chats
-from crocevia.runtime.turns import words
-from crocevia.runtime.turns.open_chats import Room, now_ms
+from crocevia.runtime.turns import prompts
+from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
 from crocevia.runtime.turns.supervisor import Supervisor
 from crocevia.storage.chats import Chat
 
@@ -26,10 +26,10 @@ async def fork(supervisor: Supervisor, user_id: str, source_id: str, destination
     source = await chats.find(supervisor.control, user_id, source_id)
     destination = await _destination(supervisor, source, destination_id)
     first, second = sorted((source_id, destination_id))
-    async with supervisor.rooms.lock(first), supervisor.rooms.lock(second):
-        origin = await supervisor.rooms.enter(source)
+    async with supervisor.sessions.lock(first), supervisor.sessions.lock(second):
+        origin = await supervisor.sessions.enter(source)
         check_idle(origin)
-        target = await supervisor.rooms.enter(destination)
+        target = await supervisor.sessions.enter(destination)
         if target.fold.turns or target.fold.history:
             raise _bad_destination()
         await _replace(supervisor, target, origin.fold.history)
@@ -44,15 +44,15 @@ async def restore(supervisor: Supervisor, user_id: str, chat_id: str, items: Seq
     if kinds[:1] != ["compacted"] or any(kind != "assistant" for kind in kinds[1:]):
         raise GatewayError(Code.INVALID_REQUEST, say("invalid_orchestrator_context"), param="orchestrator_context")
     chat = await chats.find(supervisor.control, user_id, chat_id)
-    async with supervisor.rooms.lock(chat_id):
-        room = await supervisor.rooms.enter(chat)
-        check_idle(room)
-        await _replace(supervisor, room, tuple(words.restored(kind, content) for kind, content in items))
+    async with supervisor.sessions.lock(chat_id):
+        session = await supervisor.sessions.enter(chat)
+        check_idle(session)
+        await _replace(supervisor, session, tuple(prompts.restored(kind, content) for kind, content in items))
 
 
-def check_idle(room: Room) -> None:
+def check_idle(session: ChatSession) -> None:
     """Raises GatewayError(CONFLICT, `turn_in_progress`) that says what the turn waits for."""
-    turn = room.fold.active
+    turn = session.fold.active
     if turn is not None:
         raise GatewayError(Code.CONFLICT, say("turn_in_progress", turn_id=turn.id, waiting_for=_waiting_for(turn)))
 
@@ -63,13 +63,13 @@ def _waiting_for(turn: Turn) -> str:
     return "client_tool" if turn.open_calls(CallState.REQUESTED) else "nothing"
 
 
-async def _replace(supervisor: Supervisor, room: Room, context: tuple[Message, ...]) -> None:
+async def _replace(supervisor: Supervisor, session: ChatSession, context: tuple[Message, ...]) -> None:
     entry = e.ContextReplaced(turn="", at=now_ms(), items=context)
     try:
-        await supervisor.log.append(room.fence, [entry])
-        room.fold.apply(entry)
+        await supervisor.log.append(session.fence, [entry])
+        session.fold.apply(entry)
     except BaseException:
-        supervisor.rooms.forget(room.chat.id)  # nobody knows whether it was written: read it again
+        supervisor.sessions.forget(session.chat.id)  # nobody knows whether it was written: read it again
         raise
 
 

@@ -13,9 +13,9 @@ from crocevia.core.turn import Turn, advance, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.log import Appended, Command, Effect, Fence
+from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
 from crocevia.runtime.turns.commands import fact_of
 from crocevia.runtime.turns.effects import effects_of
-from crocevia.runtime.turns.open_chats import Room, now_ms
 
 
 class Journal(Protocol):
@@ -33,7 +33,7 @@ Perform: TypeAlias = Callable[["Driver", Any], Awaitable[None]]
 _BUSY = (w.CallModel, w.RunTool, w.Compact, w.End)
 
 
-class Deposit(msgspec.Struct, frozen=True):
+class InboxItem(msgspec.Struct, frozen=True):
     """A fact on its way into the journal. heard: told whether it still answered something.
 
     command: the id of the row that it came from, if it came from outside.
@@ -54,19 +54,19 @@ class Driver:
     def __init__(
         self,
         log: Journal,
-        room: Room,
+        session: ChatSession,
         turn: Turn,
         perform: dict[type, Perform],
         failed: Callable[[str, BaseException], None],
     ) -> None:
-        self.room = room
+        self.session = session
         self.turn = turn
-        self.parted = False
+        self.detached = False
         self._log = log
         self._perform = perform
         self._failed = failed
-        self._inbox: deque[Deposit] = deque()
-        self._read = self._taken = room.seen
+        self._inbox: deque[InboxItem] = deque()
+        self._read = self._taken = session.seen
         self._news = asyncio.Event()
         self._begun: dict[w.Want, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
@@ -78,27 +78,27 @@ class Driver:
 
     def tell(self, fact: e.Entry) -> None:
         """Something happened."""
-        self._inbox.append(Deposit(fact))
+        self._inbox.append(InboxItem(fact))
         self._news.set()
 
     async def report(self, fact: e.Entry) -> bool:
         """Something happened; wait until it is durable. False: it answers nothing any more."""
         heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._inbox.append(Deposit(fact, heard))
+        self._inbox.append(InboxItem(fact, heard))
         self._news.set()
         return await heard
 
     async def read_commands(self) -> None:
         """Take in what came from outside."""
-        if self.parted:
+        if self.detached:
             return  # its successor reads them
-        for command in await self._log.commands(self.room.chat.id, self._read):
+        for command in await self._log.commands(self.session.chat.id, self._read):
             if command.id <= self._read:
                 continue  # another reading was faster
             self._read = command.id
             fact = fact_of(self.turn, command) if command.turn == self.turn.id else None
             if fact is not None:
-                self._inbox.append(Deposit(fact, command=command.id))
+                self._inbox.append(InboxItem(fact, command=command.id))
                 self._news.set()
 
     async def run(self) -> None:
@@ -108,17 +108,17 @@ class Driver:
             while True:
                 await self._take()
                 if self.turn.ended:
-                    self.room.seen = self._taken
+                    self.session.seen = self._taken
                     return
                 self._begin_and_stop()
                 await self._wait()
         finally:
-            self.parted = True
+            self.detached = True
             await self._stop_all()
 
     async def recover(self, *, resume: bool) -> None:
         """Settle what a former process left: as it was before what has been said since, so read that first."""
-        at = min([now_ms(), *(deposit.fact.at for deposit in self._inbox)])
+        at = min([now_ms(), *(item.fact.at for item in self._inbox)])
         await self.append(recover(self.turn, at, resume=resume))
 
     async def finish(self) -> None:
@@ -130,31 +130,31 @@ class Driver:
         """Make entries durable, that `turn` has applied, with the rows that follow from them."""
         if not entries:
             return
-        room = self.room
-        room.tally.add(entries)
-        effects = [*extra, *effects_of(room.chat, self.turn, entries, room.tally)]
-        await self._log.append(room.fence, entries, effects, read_upto=self._taken)
+        session = self.session
+        session.costs.add(entries)
+        effects = [*extra, *effects_of(session.chat, self.turn, entries, session.costs)]
+        await self._log.append(session.fence, entries, effects, read_upto=self._taken)
         for entry in entries:
-            room.fold.adopt(entry)
+            session.fold.adopt(entry)
 
     async def stopped(self, seconds: float) -> None:
-        """Give what was stopped its last words."""
+        """Give what was stopped its last prompts."""
         if self._stopping:
             await asyncio.wait(set(self._stopping), timeout=seconds)
 
     async def _take(self) -> None:
-        """What is in the inbox and what follows from it, in one transaction. In order, but the end comes last."""
+        """What is in the inbox and what follows from it, in one transaction. In spec, but the end comes last."""
         entries: list[e.Entry] = []
         heard: list[tuple[asyncio.Future[bool], bool]] = []
         self._news.clear()
-        inbox = sorted(self._inbox, key=lambda deposit: isinstance(deposit.fact, e.TurnClosing))
+        inbox = sorted(self._inbox, key=lambda item: isinstance(item.fact, e.TurnClosing))
         self._inbox.clear()
-        for deposit in inbox:
-            self._taken = max(self._taken, deposit.command)
-            new = advance(self.turn, deposit.fact, deposit.moment(now_ms()))
+        for item in inbox:
+            self._taken = max(self._taken, item.command)
+            new = advance(self.turn, item.fact, item.moment(now_ms()))
             entries += new
-            if deposit.heard is not None:
-                heard.append((deposit.heard, bool(new)))
+            if item.heard is not None:
+                heard.append((item.heard, bool(new)))
         entries += advance(self.turn, None, now_ms())
         await self.append(entries)
         for future, took in heard:
@@ -185,7 +185,7 @@ class Driver:
             await perform(self, want)
         except Exception as error:  # ours alone: the turn must not wait for ever for what will never come
             self._failed(type(want).__name__, error)
-            if not self.parted:
+            if not self.detached:
                 self.tell(
                     e.TurnFailing(turn=self.turn.id, at=now_ms(), code="internal", message="something went wrong here")
                 )

@@ -14,7 +14,7 @@ from crocevia.storage import chats, completions
 from crocevia.storage.database import Transaction
 
 
-class Tally:
+class CostCounter:
     """Model calls of one turn: how many, how many of unknown cost, and the known cost of the others."""
 
     __slots__ = ("calls", "known", "unknown")
@@ -31,19 +31,19 @@ class Tally:
                 self.known += Decimal(str(entry.cost_usd or 0))
 
 
-def effects_of(chat: chats.Chat, turn: Turn, entries: Sequence[e.Entry], tally: Tally) -> list[Effect]:
-    """What these entries change beside the journal. tally: these entries included."""
-    return list(_effects(chat, turn, entries, tally))
+def effects_of(chat: chats.Chat, turn: Turn, entries: Sequence[e.Entry], costs: CostCounter) -> list[Effect]:
+    """What these entries change beside the journal. costs: these entries included."""
+    return list(_effects(chat, turn, entries, costs))
 
 
-def _effects(chat: chats.Chat, turn: Turn, entries: Sequence[e.Entry], tally: Tally) -> Iterator[Effect]:
+def _effects(chat: chats.Chat, turn: Turn, entries: Sequence[e.Entry], costs: CostCounter) -> Iterator[Effect]:
     for entry in entries:
         if isinstance(entry, e.TurnOpened):
             yield _opened(chat, entry)
         elif isinstance(entry, e.ChatTitleUpdated):
             yield _titled(chat.id, entry)
         elif isinstance(entry, e.TERMINAL):
-            yield _ended(turn, entry, tally)
+            yield _ended(turn, entry, costs)
 
 
 def _opened(chat: chats.Chat, entry: e.TurnOpened) -> Effect:
@@ -69,10 +69,10 @@ def _titled(chat_id: str, entry: e.ChatTitleUpdated) -> Effect:
     return effect
 
 
-def _ended(turn: Turn, entry: e.Terminal, tally: Tally) -> Effect:
+def _ended(turn: Turn, entry: e.Terminal, costs: CostCounter) -> Effect:
     helpers = dict.fromkeys(item.agent.model for item in turn.instances.values() if item.id != turn.root_id)
     said = turn.root.text
-    cost = _cost(tally, entry.at)
+    cost = _cost(costs, entry.at)
 
     def effect(tx: Transaction, done: Appended) -> None:
         # The terminal is the last entry of its append.
@@ -88,12 +88,12 @@ def _ended(turn: Turn, entry: e.Terminal, tally: Tally) -> Effect:
     return effect
 
 
-def _cost(tally: Tally, at: int) -> UsageCost:
+def _cost(costs: CostCounter, at: int) -> UsageCost:
     return usage_cost(
-        {"USD": tally.known} if tally.calls > tally.unknown else {},
-        invocations=tally.calls,
-        pending=tally.unknown,
+        {"USD": costs.known} if costs.calls > costs.unknown else {},
+        invocations=costs.calls,
+        pending=costs.unknown,
         closed=True,
-        basis="calculated" if tally.calls > tally.unknown else "none",
+        basis="calculated" if costs.calls > costs.unknown else "none",
         as_of=at / 1000,
     )

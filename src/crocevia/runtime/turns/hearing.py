@@ -13,11 +13,11 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn.instance import Instance
 from crocevia.log import Coalescer, Piece
 from crocevia.runtime.gateway import Call
+from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.driver import Driver
-from crocevia.runtime.turns.open_chats import now_ms
 
 
-class Listener(Protocol):
+class RunObserver(Protocol):
     """Whoever waits for a run, and hears its model before the journal's readers do."""
 
     @property
@@ -35,15 +35,15 @@ class Listener(Protocol):
         ...
 
     async def take(self, batch: list[ModelEvent]) -> None:
-        """Returns when there is room for more."""
+        """Returns when there is session for more."""
         ...
 
     def failed(self, error: GatewayError) -> None:
-        """A call failed with this; the turn's end will say so in words."""
+        """A call failed with this; the turn's end will say so in prompts."""
         ...
 
 
-class Heard:
+class DeltaWriter:
     """What a model says, on its way into the journal in pieces of a reasonable size."""
 
     def __init__(

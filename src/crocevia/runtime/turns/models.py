@@ -19,16 +19,16 @@ from crocevia.core.turn.files import spoken as spoken_of
 from crocevia.core.turn.instance import Instance
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Call, CallDraft, Gateway
-from crocevia.runtime.turns import files, words
-from crocevia.runtime.turns.asides import Aside
-from crocevia.runtime.turns.casting import Cast, Part
+from crocevia.runtime.turns import attachments, prompts
+from crocevia.runtime.turns.asides import UtilityCall
+from crocevia.runtime.turns.budget import TurnBudget
+from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.driver import Driver
-from crocevia.runtime.turns.hearing import Heard, Listener
-from crocevia.runtime.turns.open_chats import now_ms
-from crocevia.runtime.turns.purse import Purse
+from crocevia.runtime.turns.hearing import DeltaWriter, RunObserver
 from crocevia.runtime.turns.run_calls import drafted
 from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.steps import GONE, STOPPED, Bill, Step, bill_of, fault_of
+from crocevia.runtime.turns.turn_setup import AgentSetup, TurnSetup
 
 BACKOFF: Final = 0.25  # seconds before the second try, then twice as long each time
 LONGEST_WAIT: Final = 20.0
@@ -36,24 +36,24 @@ DOOR: Final = "atp"
 COMPACTION_SECONDS: Final = 600.0
 
 
-class Mind:
+class ModelRunner:
     """Thinks for the agents of one turn."""
 
     def __init__(
         self,
         gateway: Gateway,
-        cast: Cast,
+        setup: TurnSetup,
         settings: TurnSettings,
         control: Control,
-        purse: Purse,
-        listener: Listener | None = None,
+        budget: TurnBudget,
+        observer: RunObserver | None = None,
     ) -> None:
         self._gateway = gateway
         self._control = control
-        self._cast = cast
+        self._setup = setup
         self._settings = settings
-        self._purse = purse
-        self._listener = listener
+        self._budget = budget
+        self._observer = observer
         self._retry_after: dict[str, float] = {}
         self._titled = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -65,18 +65,18 @@ class Mind:
             await asyncio.sleep(self._retry_after.pop(instance.id, BACKOFF * 2 ** min(want.attempt - 2, 4)))
         if not await driver.report(step.started()):
             return
-        part = self._cast.parts.get(instance.agent.name)
+        part = self._setup.parts.get(instance.agent.name)
         if part is None:
             driver.tell(step.failed(GONE, Bill()))
         else:
             await self._think(driver, instance, part, step, want.lead)
 
-    async def _think(self, driver: Driver, instance: Instance, part: Part, step: Step, lead: str) -> None:
-        heard = Heard(driver, instance, lead, self._before_text(driver, instance))
+    async def _think(self, driver: Driver, instance: Instance, part: AgentSetup, step: Step, lead: str) -> None:
+        heard = DeltaWriter(driver, instance, lead, self._before_text(driver, instance))
         call: Call | None = None
         try:
             context, model = driver.turn.context(instance.id), instance.card.model
-            context = await files.fill(self._control, self._gateway, driver.room.chat.user_id, model, context)
+            context = await attachments.fill(self._control, self._gateway, driver.session.chat.user_id, model, context)
             draft = self._draft(driver, instance, part, context)
             async with self._money(driver, instance, draft):
                 call = self._open(driver, instance, draft)
@@ -84,51 +84,51 @@ class Mind:
                 cut, bill = call.cut is not None and call.fold.stop is None, bill_of(call, instance)
                 await driver.report(step.failed(STOPPED, bill) if cut else step.answered(call, bill))
         except asyncio.CancelledError:
-            if not driver.parted:
+            if not driver.detached:
                 heard.flush()
                 driver.tell(step.failed(STOPPED, bill_of(call, instance)))
             raise
         except GatewayError as error:
             heard.close()
-            if error.code is Code.DRAINING and (self._listener is None or self._listener.resumes):
+            if error.code is Code.DRAINING and (self._observer is None or self._observer.resumes):
                 return  # the next process tries it again
-            if self._listener is not None:
-                self._listener.failed(error)
+            if self._observer is not None:
+                self._observer.failed(error)
             self._retry_after[instance.id] = min(float(error.retry_after or BACKOFF), LONGEST_WAIT)
             driver.tell(step.failed(fault_of(error), bill_of(call, instance)))
 
-    async def _listen(self, call: Call, heard: Heard) -> None:
-        listener = self._listener
-        if listener is not None:
-            listener.began(call)
+    async def _listen(self, call: Call, heard: DeltaWriter) -> None:
+        observer = self._observer
+        if observer is not None:
+            observer.began(call)
         async with call:
             async for batch in call:
-                if listener is None or not listener.alone:
+                if observer is None or not observer.alone:
                     await heard.take(batch)
-                if listener is not None:
-                    await listener.take(batch)
+                if observer is not None:
+                    await observer.take(batch)
         heard.flush()
 
     async def compact(self, driver: Driver, want: w.Compact) -> None:
         turn, instance = driver.turn, driver.turn.instances[want.instance]
-        messages = (*turn.context(instance.id), user(words.SUMMARISE))
-        part = self._cast.parts.get(instance.agent.name)
-        aside = self._aside(driver, instance, messages, part.system if part else "", "compaction")
+        messages = (*turn.context(instance.id), user(prompts.SUMMARISE))
+        part = self._setup.parts.get(instance.agent.name)
+        aside = self._utility_call(driver, instance, messages, part.system if part else "", "compaction")
         try:
             await aside.listen(COMPACTION_SECONDS)
         finally:
-            if not driver.parted:
+            if not driver.detached:
                 driver.tell(_summary(turn, instance, aside))
 
     async def make_title(self, driver: Driver, want: w.MakeTitle) -> None:
         turn = driver.turn
-        aside = self._aside(driver, turn.root, (user(turn.input),), words.TITLE, "title")
+        aside = self._utility_call(driver, turn.root, (user(turn.input),), prompts.TITLE, "title")
         try:
-            if not self._cast.derived:
+            if not self._setup.derived:
                 await aside.listen(self._settings.title_seconds, self._hurry)
         finally:
             self._titled.set()
-            if not driver.parted:
+            if not driver.detached:
                 title, bill = normalise_title(aside.text.strip("\"'«»“” ")), aside.bill
                 driver.tell(
                     e.TitleAnswered(
@@ -159,27 +159,27 @@ class Mind:
     def _money(self, driver: Driver, instance: Instance, draft: CallDraft) -> AbstractAsyncContextManager[None]:
         """What the call may cost, set aside within the turn's limit. Raises like `_most`."""
         most = self._most(driver, instance, draft)
-        return self._purse.hold(most) if most else nullcontext()
+        return self._budget.reserve(most) if most else nullcontext()
 
     def _most(self, driver: Driver, instance: Instance, draft: CallDraft) -> float:
         """What the call may cost at most; 0 without a limit. Raises GatewayError: MODEL_UNPRICED."""
-        if instance.card.free or not self._purse.bounded:
+        if instance.card.free or not self._budget.bounded:
             return 0.0
         model = instance.card.model
-        most = self._gateway.most_usd(driver.room.chat.user_id, model, draft)
+        most = self._gateway.most_usd(driver.session.chat.user_id, model, draft)
         if most is None:
             raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model))
         return most
 
     def _open(self, driver: Driver, instance: Instance, draft: CallDraft) -> Call:
-        return self._gateway.open_model(driver.room.chat.user_id, instance.card.model, draft)
+        return self._gateway.open_model(driver.session.chat.user_id, instance.card.model, draft)
 
     def _draft(
-        self, driver: Driver, instance: Instance, part: Part, messages: tuple[Message, ...], encode: str = "turn"
+        self, driver: Driver, instance: Instance, part: AgentSetup, messages: tuple[Message, ...], encode: str = "turn"
     ) -> CallDraft:
         aside = encode != "turn"
-        if self._cast.brief is not None and not aside:
-            return drafted(self._cast.brief, part, messages, instance.agent.name, going_on=instance.step > 0)
+        if self._setup.request is not None and not aside:
+            return drafted(self._setup.request, part, messages, instance.agent.name, going_on=instance.step > 0)
         return CallDraft(
             door=DOOR,
             encode=encode,
@@ -188,25 +188,25 @@ class Mind:
             tools=() if aside else part.tools,
             tool_choice=ToolChoice() if aside else _choice(instance, part),
             stream=not aside,
-            session=driver.room.chat.id,
+            session=driver.session.chat.id,
             agent=instance.agent.name,
             going_on=True,
         )
 
-    def _aside(
+    def _utility_call(
         self, driver: Driver, instance: Instance, messages: tuple[Message, ...], system: str, encode: str
-    ) -> Aside:
-        part = Part(name=instance.agent.name, system=system, tools=(), leads=False)
+    ) -> UtilityCall:
+        part = AgentSetup(name=instance.agent.name, system=system, tools=(), leads=False)
         draft = self._draft(driver, instance, part, filled(messages, spoken_of), encode)
 
         def opening() -> Call:
             self._most(driver, instance, draft)
             return self._open(driver, instance, draft)
 
-        return Aside(instance, opening)
+        return UtilityCall(instance, opening)
 
 
-def _choice(instance: Instance, part: Part) -> ToolChoice:
+def _choice(instance: Instance, part: AgentSetup) -> ToolChoice:
     """What the agent is configured to do in this answer; what it cannot do is not asked of it."""
     planned = instance.card.tool_choice
     wish = planned[instance.step] if instance.step < len(planned) else "auto"
@@ -217,14 +217,14 @@ def _choice(instance: Instance, part: Part) -> ToolChoice:
     return ToolChoice()
 
 
-def _summary(turn: Turn, instance: Instance, aside: Aside) -> e.ContextAnswered:
+def _summary(turn: Turn, instance: Instance, aside: UtilityCall) -> e.ContextAnswered:
     said, bill = aside.text, aside.bill
     asked = turn.input if instance.id == turn.root_id else instance.task
     return e.ContextAnswered(
         turn=turn.id,
         at=now_ms(),
         instance=instance.id,
-        items=(words.summary(f"{said}\n\nThe request under way:\n{asked}"),) if said else (),
+        items=(prompts.summary(f"{said}\n\nThe request under way:\n{asked}"),) if said else (),
         summary=said,
         context_tokens=tokens(len(said) + len(asked)) if said else None,
         usage=bill.usage,

@@ -7,7 +7,7 @@ from typing import Final
 
 from crocevia.core.turn import entries as e
 from crocevia.log import Appended, Command, Effect, Fence
-from crocevia.runtime.turns.open_chats import Room
+from crocevia.runtime.turns.chat_sessions import ChatSession
 from crocevia.storage.chats import Chat
 
 _NOWHERE: Final = Fence("", 0, "", 0, "")
@@ -26,9 +26,9 @@ class NullJournal:
         return []
 
 
-def room_for(user_id: str, workspace_id: str, turn_id: str) -> Room:
-    """A room that is in no list."""
+def unrecorded_session(user_id: str, workspace_id: str, turn_id: str) -> ChatSession:
+    """A session that is in no list."""
     chat = Chat(
         id=turn_id, workspace_id=workspace_id, user_id=user_id, team_id="", title=None, created_at=0, updated_at=0
     )
-    return Room(chat, _NOWHERE, [])
+    return ChatSession(chat, _NOWHERE, [])

@@ -20,11 +20,12 @@ from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.turns import contexts, files
-from crocevia.runtime.turns.commands import Output, Steering, Verdict
+from crocevia.runtime.turns import attachments as attached
+from crocevia.runtime.turns import contexts
+from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
+from crocevia.runtime.turns.commands import ApprovalDecision, ClientToolOutput, SteerCommand
 from crocevia.runtime.turns.feed import Feed
-from crocevia.runtime.turns.open_chats import Room, now_ms
-from crocevia.runtime.turns.run_service import Runs
+from crocevia.runtime.turns.run_service import RunService
 from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.supervisor import Failed, Supervisor
 from crocevia.runtime.turns.tools import Toolbox
@@ -58,8 +59,8 @@ class Turns:
         self._hub = hub
         self._failed = failed
         self._supervisor = Supervisor(control, gateway, log, toolbox, files, settings or TurnSettings(), failed)
-        self._rooms = self._supervisor.rooms
-        self.runs = Runs(self._supervisor)
+        self._sessions = self._supervisor.sessions
+        self.runs = RunService(self._supervisor)
         self._draining: asyncio.Task[None] | None = None
 
     # --- a server's life -------------------------------------------------------------------------------------
@@ -134,36 +135,42 @@ class Turns:
     async def _send(
         self, chat: Chat, message: str, payload: bytes, key: str | None, wire: int, carry: Carry | None
     ) -> str:
-        async with self._rooms.lock(chat.id):
-            room = await self._rooms.enter(chat)
+        async with self._sessions.lock(chat.id):
+            session = await self._sessions.enter(chat)
             earlier = None if key is None else await self._log.find(chat.id, "message", key)
             if earlier is not None:
                 return _same_turn(chat.id, Duplicate(earlier.payload == payload, earlier))
-            contexts.check_idle(room)
+            contexts.check_idle(session)
             attachments = () if carry is None else tuple(await carry())
-            return await self._open(room, message, payload, key, wire, attachments)
+            return await self._open(session, message, payload, key, wire, attachments)
 
     async def _open(
-        self, room: Room, message: str, payload: bytes, key: str | None, wire: int, attachments: tuple[Raw, ...]
+        self,
+        session: ChatSession,
+        message: str,
+        payload: bytes,
+        key: str | None,
+        wire: int,
+        attachments: tuple[Raw, ...],
     ) -> str:
-        chat, at = room.chat, now_ms()
-        cast = await self._supervisor.cast(chat, title=room.title is None)
+        chat, at = session.chat, now_ms()
+        setup = await self._supervisor.setup(chat, title=session.title is None)
         if attachments:
             ids = [part.data.decode() for part in placeholders(attachments)]
-            await files.check(self._control, self._supervisor.gateway, chat.user_id, cast.plan.agents[0].model, ids)
+            await attached.check(self._control, self._supervisor.gateway, chat.user_id, setup.plan.agents[0].model, ids)
         turn_id = _turn_id(chat.id, key, at)
-        turn, before = room.fold.open(), room.fold.totals
+        turn, before = session.fold.open(), session.fold.totals
         try:
             entries = open_turn(
-                turn, turn_id, cast.plan, message, at, before=before, wire=wire, attachments=attachments
+                turn, turn_id, setup.plan, message, at, before=before, wire=wire, attachments=attachments
             )
             used = [] if key is None else [once(chat.id, "message", key, payload, at)]
-            await self._supervisor.begin(room, cast, entries, used)
+            await self._supervisor.begin(session, setup, entries, used)
         except Repeated as repeated:
-            self._rooms.forget(chat.id)
+            self._sessions.forget(chat.id)
             return _same_turn(chat.id, repeated.duplicate)
         except BaseException:
-            self._rooms.forget(chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
+            self._sessions.forget(chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
             raise
         return turn_id
 
@@ -190,14 +197,14 @@ class Turns:
             if instance is None or instance.done:
                 raise GatewayError(Code.INVALID_REQUEST, say("agent_not_running"), param="target_agent_id")
             target = instance.id
-        payload = msgspec.json.encode(Steering(text=text, target=target))
+        payload = msgspec.json.encode(SteerCommand(text=text, target=target))
         if isinstance(await self._command(chat_id, turn_id, "steer", new_id("st"), payload), Closed):
             raise _no_turn()
         return turn_id
 
     async def submit_output(self, user_id: str, chat_id: str, call_id: str, output: str, is_error: bool) -> None:
         """The result of a client tool. Raises GatewayError: NOT_FOUND, CONFLICT (`tool_already_resolved`, …)."""
-        payload = msgspec.json.encode(Output(output=output, is_error=is_error))
+        payload = msgspec.json.encode(ClientToolOutput(output=output, is_error=is_error))
         await self._answer(user_id, chat_id, "tool_output", call_id, payload, _OUTPUT_REFUSALS)
 
     async def claim(self, user_id: str, chat_id: str, call_id: str, holder: str) -> None:
@@ -208,7 +215,7 @@ class Turns:
 
     async def decide(self, user_id: str, chat_id: str, approval_id: str, approve: bool, reason: str) -> None:
         """Answer an approval. Raises GatewayError: NOT_FOUND, CONFLICT (`approval_already_resolved`, …)."""
-        payload = msgspec.json.encode(Verdict(approve=approve, reason=reason))
+        payload = msgspec.json.encode(ApprovalDecision(approve=approve, reason=reason))
         await self._answer(user_id, chat_id, "approval", approval_id, payload, _APPROVAL_REFUSALS)
 
     async def _answer(
@@ -223,7 +230,7 @@ class Turns:
         again: bool = False,
     ) -> None:
         await chats.find(self._control, user_id, chat_id)
-        turn_id = (await self._rooms.bounds(chat_id)).turn
+        turn_id = (await self._sessions.bounds(chat_id)).turn
         if turn_id is None:
             raise GatewayError(Code.NOT_FOUND, say(refusals["unknown"]))
         outcome = await self._command(chat_id, turn_id, kind, key, payload)
@@ -245,7 +252,7 @@ class Turns:
 
     async def _turn_under_way(self, user_id: str, chat_id: str) -> str:
         await chats.find(self._control, user_id, chat_id)
-        turn_id = (await self._rooms.bounds(chat_id)).turn
+        turn_id = (await self._sessions.bounds(chat_id)).turn
         if turn_id is None:
             raise _no_turn()
         return turn_id
@@ -255,7 +262,7 @@ class Turns:
     async def events(self, user_id: str, chat_id: str, after: int, epoch: str | None = None) -> Feed:
         """Raises GatewayError: NOT_FOUND, CONFLICT (`cursor_expired`)."""
         await chats.find(self._control, user_id, chat_id)
-        bounds = await self._rooms.bounds(chat_id)
+        bounds = await self._sessions.bounds(chat_id)
         check_cursor(bounds, after, epoch)
         return Feed(self._log, self._hub, chat_id, after, bounds)
 

@@ -15,7 +15,7 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn.instance import Instance
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call
-from crocevia.runtime.turns.open_chats import now_ms
+from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.signing import canonical
 
 _AGAIN: Final = frozenset(

@@ -10,21 +10,21 @@ from crocevia.core.errors import GatewayError
 from crocevia.core.turn import Limits, Turn, Unreadable
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
-from crocevia.core.turn.brief import Brief
+from crocevia.core.turn.run_request import RunRequest
 from crocevia.log import Effect, Fenced, Log, Unread
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.turns.casting import Cast, cast_of, solo
+from crocevia.runtime.turns.budget import TurnBudget
+from crocevia.runtime.turns.chat_sessions import ChatSession, ChatSessions
 from crocevia.runtime.turns.driver import Driver, Journal, Perform
-from crocevia.runtime.turns.effects import Tally
-from crocevia.runtime.turns.hearing import Listener
-from crocevia.runtime.turns.models import Mind
-from crocevia.runtime.turns.open_chats import Room, Rooms
-from crocevia.runtime.turns.purse import Purse
+from crocevia.runtime.turns.effects import CostCounter
+from crocevia.runtime.turns.hearing import RunObserver
+from crocevia.runtime.turns.models import ModelRunner
 from crocevia.runtime.turns.settings import TurnSettings
+from crocevia.runtime.turns.tool_runner import ToolRunner
 from crocevia.runtime.turns.tools import Toolbox
-from crocevia.runtime.turns.work import Hands
+from crocevia.runtime.turns.turn_setup import TurnSetup, single_agent_setup, team_setup
 from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
 
@@ -51,7 +51,7 @@ class Supervisor:
     ) -> None:
         self.control = control
         self.log = log
-        self.rooms = Rooms(log, settings.rooms)
+        self.sessions = ChatSessions(log, settings.sessions)
         self.settings = settings
         self.drivers: dict[str, Driver] = {}
         self.gateway = gateway
@@ -59,48 +59,52 @@ class Supervisor:
         self._files = files
         self._failed = failed
 
-    async def cast(self, chat: Chat, *, title: bool, without: bool = False, brief: Brief | None = None) -> Cast:
-        """Who plays in this chat now. Raises like `cast_of`."""
+    async def setup(
+        self, chat: Chat, *, title: bool, without: bool = False, request: RunRequest | None = None
+    ) -> TurnSetup:
+        """Who plays in this chat now. Raises like `team_setup`."""
         memory = await asyncio.to_thread(self._memory, chat.workspace_id)
         limits = self.settings.limits
-        return await cast_of(
-            self.control, self._toolbox, chat, limits, title=title, memory=memory, without=without, brief=brief
+        return await team_setup(
+            self.control, self._toolbox, chat, limits, title=title, memory=memory, without=without, request=request
         )
 
-    async def solo(self, agent: Agent, workspace_id: str | None, brief: Brief, limits: Limits) -> Cast:
-        """One agent that plays alone. Raises like `casting.solo`."""
+    async def single_agent_setup(
+        self, agent: Agent, workspace_id: str | None, request: RunRequest, limits: Limits
+    ) -> TurnSetup:
+        """One agent that plays alone. Raises like `single_agent_setup`."""
         remembers = bool(agent.tools_enabled) and workspace_id is not None
         memory = await asyncio.to_thread(self._memory, workspace_id) if remembers and workspace_id else ""
-        return await solo(self.control, self._toolbox, agent, limits, brief, memory=memory)
+        return await single_agent_setup(self.control, self._toolbox, agent, limits, request, memory=memory)
 
     async def begin(
         self,
-        room: Room,
-        cast: Cast,
+        session: ChatSession,
+        setup: TurnSetup,
         entries: list[e.Entry],
         extra: Iterable[Effect] = (),
-        listener: Listener | None = None,
+        observer: RunObserver | None = None,
     ) -> None:
-        """Write the entries that open the room's new turn, and drive it; hold the room's lock."""
-        turn = room.fold.turn
+        """Write the entries that open the session's new turn, and drive it; reserve the session's lock."""
+        turn = session.fold.turn
         assert turn is not None
-        room.tally = Tally()
-        room.listener = listener
-        driver = self.driver(self.log, room, turn, cast, listener)
+        session.costs = CostCounter()
+        session.observer = observer
+        driver = self.driver(self.log, session, turn, setup, observer)
         await driver.append(entries, extra)
-        self._drive(room, driver)
+        self._drive(session, driver)
 
     async def resume(self, chat: Chat) -> None:
         """Go on with the chat's open turn in a new process. Raises ContextUnavailable, and what `append` raises."""
-        async with self.rooms.lock(chat.id):
-            room = await self.rooms.enter(chat)
-            driver = await self._rebuilt(room)
+        async with self.sessions.lock(chat.id):
+            session = await self.sessions.enter(chat)
+            driver = await self._rebuilt(session)
         if driver is not None:
-            self._drive(room, driver)
+            self._drive(session, driver)
 
     async def close(self) -> None:
         """Stop driving; what is open goes on in the next process."""
-        tasks = [room.running for room in self.rooms.busy() if room.running is not None]
+        tasks = [session.running for session in self.sessions.busy() if session.running is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -112,40 +116,42 @@ class Supervisor:
         except GatewayError:
             return ""
 
-    async def _cast_again(self, chat: Chat, turn: Turn) -> Cast:
+    async def _setup_again(self, chat: Chat, turn: Turn) -> TurnSetup:
         """The prompts and tools of today for the plan of then; who is gone fails when it is called."""
         try:
-            return await self.cast(chat, title=turn.plan.title, without=True, brief=turn.brief)
+            return await self.setup(chat, title=turn.plan.title, without=True, request=turn.request)
         except GatewayError:
-            return Cast(plan=turn.plan, parts={}, built={}, derived=True)
+            return TurnSetup(plan=turn.plan, parts={}, built={}, derived=True)
 
-    def driver(self, log: Journal, room: Room, turn: Turn, cast: Cast, listener: Listener | None = None) -> Driver:
+    def driver(
+        self, log: Journal, session: ChatSession, turn: Turn, setup: TurnSetup, observer: RunObserver | None = None
+    ) -> Driver:
         """Somebody who drives this turn, not yet at work."""
-        hands = Hands(cast, self.control.signer, self.settings)
-        mind = Mind(self.gateway, cast, self.settings, self.control, Purse(turn), listener)
+        tools = ToolRunner(setup, self.control.signer, self.settings)
+        models = ModelRunner(self.gateway, setup, self.settings, self.control, TurnBudget(turn), observer)
         perform: dict[type, Perform] = {
-            w.CallModel: mind.call_model,
-            w.Compact: mind.compact,
-            w.MakeTitle: mind.make_title,
-            w.RunTool: hands.run_tool,
-            w.AskClient: hands.ask_client,
-            w.StartChild: hands.start_child,
-            w.End: hands.end,
+            w.CallModel: models.call_model,
+            w.Compact: models.compact,
+            w.MakeTitle: models.make_title,
+            w.RunTool: tools.run_tool,
+            w.AskClient: tools.ask_client,
+            w.StartChild: tools.start_child,
+            w.End: tools.end,
         }
-        return Driver(log, room, turn, perform, self._failed)
+        return Driver(log, session, turn, perform, self._failed)
 
-    def _drive(self, room: Room, driver: Driver) -> None:
-        self.drivers[room.chat.id] = driver
-        work = self._run(room, driver)
-        room.running = asyncio.get_running_loop().create_task(work, name=f"turn {driver.turn.id}")
+    def _drive(self, session: ChatSession, driver: Driver) -> None:
+        self.drivers[session.chat.id] = driver
+        work = self._run(session, driver)
+        session.running = asyncio.get_running_loop().create_task(work, name=f"turn {driver.turn.id}")
 
-    async def _run(self, room: Room, driver: Driver | None) -> None:
+    async def _run(self, session: ChatSession, driver: Driver | None) -> None:
         """Until the turn has ended. A driver that broke is replaced by one that believes the journal."""
         broken, rest = 0, FIRST_REST
         try:
             while True:
                 try:
-                    driver = driver or await self._replaced(room, broken >= TRIES)
+                    driver = driver or await self._replaced(session, broken >= TRIES)
                     if driver is not None:
                         await driver.run()
                     return
@@ -153,7 +159,7 @@ class Supervisor:
                     driver = None
                 except (Fenced, Unreadable) as error:
                     self._failed("turn", error)
-                    self.rooms.forget(room.chat.id)
+                    self.sessions.forget(session.chat.id)
                     return
                 except Exception as error:
                     self._failed("turn", error)
@@ -162,26 +168,26 @@ class Supervisor:
                     await asyncio.sleep(rest)
                     rest = min(rest * 2, LAST_REST)
         finally:
-            self.drivers.pop(room.chat.id, None)
-            room.listener = None
+            self.drivers.pop(session.chat.id, None)
+            session.observer = None
 
-    async def _replaced(self, room: Room, hopeless: bool) -> Driver | None:
-        async with self.rooms.lock(room.chat.id):
-            room.take(await self.log.replay(room.chat.id))
-            room.seen = 0
-            driver = await self._rebuilt(room, resume=not hopeless)
+    async def _replaced(self, session: ChatSession, hopeless: bool) -> Driver | None:
+        async with self.sessions.lock(session.chat.id):
+            session.take(await self.log.replay(session.chat.id))
+            session.seen = 0
+            driver = await self._rebuilt(session, resume=not hopeless)
             if driver is not None:
-                self.drivers[room.chat.id] = driver
+                self.drivers[session.chat.id] = driver
                 if hopeless:
                     await driver.finish()
             return driver
 
-    async def _rebuilt(self, room: Room, *, resume: bool = True) -> Driver | None:
-        """A driver for the room's open turn that has read everything; None if no turn is open. Hold the lock."""
-        turn = room.fold.active
+    async def _rebuilt(self, session: ChatSession, *, resume: bool = True) -> Driver | None:
+        """A driver for the session's open turn that has read everything; None if no turn is open. Hold the lock."""
+        turn = session.fold.active
         if turn is None:
             return None
-        driver = self.driver(self.log, room, turn, await self._cast_again(room.chat, turn), room.listener)
+        driver = self.driver(self.log, session, turn, await self._setup_again(session.chat, turn), session.observer)
         await driver.read_commands()
         await driver.recover(resume=resume and self.settings.on_restart == "resume")
         return driver

@@ -20,7 +20,7 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.mcp import McpServer
 from crocevia.core.messages import Tool
-from crocevia.runtime.turns.tools.registry import BuiltIn, Outcome, Run, Scene
+from crocevia.runtime.turns.tools.registry import PlatformTool, Run, ToolContext, ToolReturn
 from crocevia.runtime.turns.tools.standard import failed
 
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
@@ -36,7 +36,7 @@ class McpServers:
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         self._sessions = {name: _Session(name, server) for name, server in servers.items()}
 
-    async def tools(self, name: str) -> dict[str, BuiltIn]:
+    async def tools(self, name: str) -> dict[str, PlatformTool]:
         """The tools that agents may have, by the name that models call them by. Raises GatewayError(UNAVAILABLE)."""
         session = self._sessions.get(name)
         if session is None:
@@ -60,9 +60,9 @@ class _Session:
         self._client: Any = None
         self._broken = False
         self._heard = 0.0
-        self._offered: dict[str, BuiltIn] = {}
+        self._offered: dict[str, PlatformTool] = {}
 
-    async def tools(self) -> dict[str, BuiltIn]:
+    async def tools(self) -> dict[str, PlatformTool]:
         async with self._lock:
             if self._client is not None and time.monotonic() - self._heard > _FRESH:
                 await self._look(self._client)
@@ -130,8 +130,8 @@ class _Session:
         http = await stack.enter_async_context(create_mcp_http_client(headers=server.headers))
         return mcp.Client(streamable_http_client(server.url or "", http_client=http))
 
-    async def _list(self) -> dict[str, BuiltIn]:
-        found: dict[str, BuiltIn] = {}
+    async def _list(self) -> dict[str, PlatformTool]:
+        found: dict[str, PlatformTool] = {}
         cursor: str | None = None
         for _ in range(_PAGES):
             page = await self._client.list_tools(cursor=cursor)
@@ -144,10 +144,10 @@ class _Session:
                 break
         return found
 
-    def _built(self, item: Any) -> BuiltIn:
+    def _built(self, item: Any) -> PlatformTool:
         name = _NAME.sub("_", f"mcp_{self._name}_{item.name}")[:_LONGEST_NAME]
         parameters = msgspec.Raw(msgspec.json.encode(item.input_schema))
-        return BuiltIn(
+        return PlatformTool(
             tool=Tool(name=name, description=item.description or "", parameters=parameters),
             kind="server",
             run=self._runner(item.name),
@@ -155,7 +155,7 @@ class _Session:
         )
 
     def _runner(self, name: str) -> Run:
-        async def run(scene: Scene, arguments: dict[str, Any]) -> Outcome:
+        async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolReturn:
             client = self._client
             if client is None:
                 return failed("tool_unavailable", f"the server {self._name} is not there")
@@ -165,7 +165,7 @@ class _Session:
                 await self._look(client)
                 return failed("tool_failed", f"{name} failed: {type(error).__name__}")
             self._heard = time.monotonic()
-            return Outcome(_value(result), is_error=bool(result.is_error))
+            return ToolReturn(_value(result), is_error=bool(result.is_error))
 
         return run
 
@@ -180,7 +180,7 @@ def _value(result: Any) -> Any:
 
 @contextmanager
 def _nowhere() -> Iterator[TextIO]:
-    """Where a server's complaints go: they may hold arguments of calls, which belong in no log of ours."""
+    """Where a server's complaints go: they may reserve arguments of calls, which belong in no log of ours."""
     with Path(os.devnull).open("w") as file:
         yield file
 

@@ -14,7 +14,7 @@ from crocevia.core.turn.plan import ToolKind
 MAX_RESULT = 65_536  # characters that a model is given of one result
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where a tool runs. set_title: names the chat; False if that is its name already."""
 
     workspace_id: str
@@ -23,7 +23,7 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
     set_title: Callable[[str], Awaitable[bool]]
 
 
-class Made(msgspec.Struct, frozen=True):
+class ToolArtifact(msgspec.Struct, frozen=True):
     """A file that a tool left behind: its path, type and size in bytes."""
 
     name: str
@@ -31,18 +31,18 @@ class Made(msgspec.Struct, frozen=True):
     size: int
 
 
-class Outcome(msgspec.Struct, frozen=True):
+class ToolReturn(msgspec.Struct, frozen=True):
     """`value` is anything JSON. An error is a value for the model."""
 
     value: Any
     is_error: bool = False
-    made: Made | None = None
+    made: ToolArtifact | None = None
 
 
-Run = Callable[[Scene, dict[str, Any]], Awaitable[Outcome]]
+Run = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolReturn]]
 
 
-class BuiltIn(msgspec.Struct, frozen=True, kw_only=True):
+class PlatformTool(msgspec.Struct, frozen=True, kw_only=True):
     """right: what its agent must be allowed besides (`can_write_knowledge`, `can_write_skills`).
 
     idempotent: it may run again after a crash, because running twice is running once.
@@ -58,7 +58,7 @@ class BuiltIn(msgspec.Struct, frozen=True, kw_only=True):
 class Source(Protocol):
     """Tools that come from elsewhere: all of a server's, by its name."""
 
-    async def tools(self, name: str) -> dict[str, BuiltIn]:
+    async def tools(self, name: str) -> dict[str, PlatformTool]:
         """Raises GatewayError(UNAVAILABLE) while the server cannot be reached."""
         ...
 
@@ -68,16 +68,16 @@ class Source(Protocol):
 class Toolbox:
     """sources: by the prefix of their names (`mcp:files`: every tool of the server `files`; `mcp:files/read`: one)."""
 
-    def __init__(self, standard: Iterable[BuiltIn], sources: dict[str, Source] | None = None) -> None:
+    def __init__(self, standard: Iterable[PlatformTool], sources: dict[str, Source] | None = None) -> None:
         self._standard = {item.tool.name: item for item in standard}
         self._sources = sources or {}
 
-    async def find(self, names: Iterable[str], *, without: bool = False) -> dict[str, BuiltIn]:
+    async def find(self, names: Iterable[str], *, without: bool = False) -> dict[str, PlatformTool]:
         """The tools of these names, by the name that the model calls them by. Unknown ones are left out.
 
         without: servers that cannot be reached are left out too; else they raise GatewayError(UNAVAILABLE).
         """
-        found: dict[str, BuiltIn] = {}
+        found: dict[str, PlatformTool] = {}
         for name in names:
             prefix, mark, rest = name.partition(":")
             if not mark and name in self._standard:
@@ -86,7 +86,7 @@ class Toolbox:
                 found |= await self._of_server(self._sources[prefix], rest, without)
         return found
 
-    async def _of_server(self, source: Source, name: str, without: bool) -> dict[str, BuiltIn]:
+    async def _of_server(self, source: Source, name: str, without: bool) -> dict[str, PlatformTool]:
         server, _, single = name.partition("/")
         try:
             offered = await source.tools(server)

@@ -14,7 +14,7 @@ from crocevia.core.texts import render
 from crocevia.core.turn import normalise_title
 from crocevia.core.turn.plan import ToolKind
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
-from crocevia.runtime.turns.tools.registry import BuiltIn, Made, Outcome, Run, Scene, describe
+from crocevia.runtime.turns.tools.registry import PlatformTool, Run, ToolArtifact, ToolContext, ToolReturn, describe
 
 WIKI: Final = "/wiki"
 SKILLS: Final = "/skills"
@@ -23,22 +23,27 @@ _PATH: Final = {"path": _TEXT}
 _WRITE: Final = {"path": _TEXT, "content": _TEXT}
 
 Work = Callable[[str, dict[str, Any]], Any]
-"""Blocking: workspace id and arguments to a JSON value, or an Outcome."""
+"""Blocking: workspace id and arguments to a JSON value, or a ToolReturn."""
 
 
-def standard_tools(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
+def standard_tools(files: WorkspaceFiles) -> tuple[PlatformTool, ...]:
     """Every built-in tool."""
     return (*_knowledge(files), *_workspace(files), _title())
 
 
-def _knowledge(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
-    def make(name: str, words: str, properties: dict[str, Any], work: Work, right: str | None = None) -> BuiltIn:
+def _knowledge(files: WorkspaceFiles) -> tuple[PlatformTool, ...]:
+    def make(name: str, words: str, properties: dict[str, Any], work: Work, right: str | None = None) -> PlatformTool:
         return _built("knowledge", name, words, properties, work, right)
 
     return (
         make("wiki_read", "Read a page of the wiki.", _PATH, _reader(files, WIKI)),
         make("wiki_ls", "List the pages and folders of the wiki.", _PATH, _lister(files, WIKI)),
-        make("wiki_search", "Find lines in the wiki that hold some words.", {"words": _TEXT}, _searcher(files, WIKI)),
+        make(
+            "wiki_search",
+            "Find lines in the wiki that hold some words.",
+            {"words": _TEXT},
+            _searcher(files, WIKI),
+        ),
         make("wiki_write", "Write a page of the wiki whole.", _WRITE, _writer(files, WIKI), "can_write_knowledge"),
         make("skill_read", "Read a skill.", _PATH, _reader(files, SKILLS)),
         make("skill_list", "List the skills.", _PATH, _lister(files, SKILLS)),
@@ -54,8 +59,8 @@ def _knowledge(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
     )
 
 
-def _workspace(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
-    def make(name: str, words: str, properties: dict[str, Any], work: Work) -> BuiltIn:
+def _workspace(files: WorkspaceFiles) -> tuple[PlatformTool, ...]:
+    def make(name: str, words: str, properties: dict[str, Any], work: Work) -> PlatformTool:
         return _built("server", name, words, properties, work, None)
 
     return (
@@ -65,11 +70,13 @@ def _workspace(files: WorkspaceFiles) -> tuple[BuiltIn, ...]:
     )
 
 
-def _built(kind: ToolKind, name: str, words: str, properties: dict[str, Any], work: Work, right: str | None) -> BuiltIn:
+def _built(
+    kind: ToolKind, name: str, words: str, properties: dict[str, Any], work: Work, right: str | None
+) -> PlatformTool:
     # `path` alone may be left out of a list: it means the top.
     optional = {"path"} if work.__name__ == "ls" else set()
     required = [key for key in properties if key not in optional]
-    return BuiltIn(
+    return PlatformTool(
         tool=describe(name, words, properties, required),
         kind=kind,
         run=_runner(properties, required, work),
@@ -79,23 +86,23 @@ def _built(kind: ToolKind, name: str, words: str, properties: dict[str, Any], wo
 
 
 def _runner(properties: dict[str, Any], required: list[str], work: Work) -> Run:
-    async def run(scene: Scene, arguments: dict[str, Any]) -> Outcome:
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolReturn:
         wrong = [name for name in required if name not in arguments]
         wrong += [name for name, value in arguments.items() if name not in properties or not isinstance(value, str)]
         if wrong:
             return failed("invalid_arguments", f"wrong or missing: {', '.join(wrong)}")
         try:
-            done = await asyncio.to_thread(work, scene.workspace_id, arguments)
-            return done if isinstance(done, Outcome) else Outcome(done)
+            done = await asyncio.to_thread(work, context.workspace_id, arguments)
+            return done if isinstance(done, ToolReturn) else ToolReturn(done)
         except GatewayError as error:
             return failed(error.code.value, render(error.message, "en"))
 
     return run
 
 
-def failed(code: str, message: str) -> Outcome:
+def failed(code: str, message: str) -> ToolReturn:
     """An error that the model reads."""
-    return Outcome({"code": code, "message": message}, is_error=True)
+    return ToolReturn({"code": code, "message": message}, is_error=True)
 
 
 def _reader(files: WorkspaceFiles, top: str) -> Work:
@@ -137,11 +144,11 @@ def _writer(files: WorkspaceFiles, top: str) -> Work:
 
 
 def _maker(files: WorkspaceFiles) -> Work:
-    def write(workspace: str, given: dict[str, Any]) -> Outcome:
+    def write(workspace: str, given: dict[str, Any]) -> ToolReturn:
         path, text = _below("", given["path"]), given["content"]
         new = files.write(workspace, path, text)
-        made = Made(path, guess_type(path)[0] or "text/plain", len(text.encode()))
-        return Outcome({"new": new}, made=made)
+        made = ToolArtifact(path, guess_type(path)[0] or "text/plain", len(text.encode()))
+        return ToolReturn({"new": new}, made=made)
 
     return write
 
@@ -155,15 +162,15 @@ def _below(top: str, path: str) -> str:
     return top if path == "/" else f"{top}{path}"
 
 
-def _title() -> BuiltIn:
-    async def run(scene: Scene, arguments: dict[str, Any]) -> Outcome:
+def _title() -> PlatformTool:
+    async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolReturn:
         given = arguments.get("title")
         title = normalise_title(given) if isinstance(given, str) else None
         if title is None:
             return failed("invalid_arguments", "a title of one line is needed")
-        return Outcome({"title": title, "changed": await scene.set_title(title)})
+        return ToolReturn({"title": title, "changed": await context.set_title(title)})
 
-    return BuiltIn(
+    return PlatformTool(
         tool=describe("set_chat_title", "Name this chat.", {"title": _TEXT}, ["title"]),
         kind="server",
         run=run,

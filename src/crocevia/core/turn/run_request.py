@@ -13,7 +13,7 @@ from crocevia.core.messages import AssistantMessage, Message, Tool, ToolMessage
 UNANSWERED: Final = '{"code":"unanswered","message":"the caller gave no result for this call"}'
 
 
-class Brief(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class RunRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """said: what the model reads after the chat's history, instead of the input. system: added to the agent's own.
 
     tools: functions of the caller's, which nobody here runs. model: another than the agent's. session: a name of the

@@ -11,12 +11,12 @@ from crocevia.core.catalogue import ModelSpec, ToolRule
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Tool
 from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, team_tools
-from crocevia.core.turn.brief import Brief
 from crocevia.core.turn.plan import DELEGATE
+from crocevia.core.turn.run_request import RunRequest
 from crocevia.runtime.control import models
 from crocevia.runtime.control.context import Control
-from crocevia.runtime.turns import words
-from crocevia.runtime.turns.tools import BuiltIn, Toolbox
+from crocevia.runtime.turns import prompts
+from crocevia.runtime.turns.tools import PlatformTool, Toolbox
 from crocevia.storage import agents as agent_rows
 from crocevia.storage import teams, user_tools
 from crocevia.storage.agents import Agent
@@ -29,7 +29,7 @@ MOST: Final = 1000
 _RULES: Final = frozenset(get_args(ToolRule))
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class AgentSetup(msgspec.Struct, frozen=True, kw_only=True):
     """One agent of the team. tools: what its model may call; leads: it may delegate."""
 
     name: str
@@ -38,14 +38,14 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     leads: bool
 
 
-class Cast(msgspec.Struct, frozen=True, kw_only=True):
+class TurnSetup(msgspec.Struct, frozen=True, kw_only=True):
     """parts: by agent name. built: the platform's tools by name. derived: titles are never asked of the model."""
 
     plan: Plan
-    parts: dict[str, Part]
-    built: dict[str, BuiltIn]
+    parts: dict[str, AgentSetup]
+    built: dict[str, PlatformTool]
     derived: bool = False
-    brief: Brief | None = None
+    request: RunRequest | None = None
 
 
 class _Rows(msgspec.Struct, frozen=True):
@@ -54,7 +54,7 @@ class _Rows(msgspec.Struct, frozen=True):
     tools: dict[str, UserTool]
 
 
-async def cast_of(
+async def team_setup(
     control: Control,
     toolbox: Toolbox,
     chat: Chat,
@@ -63,9 +63,9 @@ async def cast_of(
     title: bool,
     memory: str = "",
     without: bool = False,
-    brief: Brief | None = None,
-) -> Cast:
-    """The team of a chat as it is declared now. memory: what is remembered from earlier chats. brief: of a run, which
+    request: RunRequest | None = None,
+) -> TurnSetup:
+    """The team of a chat as it is declared now. memory: what is remembered from earlier chats. request: of a run, which
     its one agent does alone.
 
     without: go on without the tools of servers that cannot be reached.
@@ -74,15 +74,19 @@ async def cast_of(
     tool servers is.
     """
     rows = await control.database.read(lambda tx: _read(tx, chat))
-    if brief is not None:
-        return await solo(control, toolbox, rows.agents[0], limits, brief, memory=memory, without=without)
+    if request is not None:
+        return await single_agent_setup(
+            control, toolbox, rows.agents[0], limits, request, memory=memory, without=without
+        )
     catalogue = control.catalogue.current
     specs = {agent.name: catalogue.models.get(model_of(control, agent)) for agent in rows.agents}
     leader = rows.agents[0]
     if specs[leader.name] is None:
         raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model_of(control, leader)))
     free = {name for name, engine in catalogue.engines.items() if engine.facts.own}
-    built: dict[str, dict[str, BuiltIn]] = {agent.name: await _built(toolbox, agent, without) for agent in rows.agents}
+    built: dict[str, dict[str, PlatformTool]] = {
+        agent.name: await _built(toolbox, agent, without) for agent in rows.agents
+    }
     everything = {name: item for tools in built.values() for name, item in tools.items()}
     clients = {agent.name: _clients(agent, rows.tools, everything) for agent in rows.agents}
     plan = Plan(
@@ -99,9 +103,9 @@ async def cast_of(
         told = [item.tool for item in built[agent.name].values()]
         told += [_told(rows.tools[name]) for name in clients[agent.name]]
         leads = agent is leader or DELEGATE in _names(agent.tools_enabled)
-        parts[agent.name] = Part(
+        parts[agent.name] = AgentSetup(
             name=agent.name,
-            system=words.instructions(
+            system=prompts.instructions(
                 agent, rows.team, rows.agents, leads, memory if _knows(built[agent.name]) else ""
             ),
             tools=(*told, *(team_tools(plan) if leads else ())),
@@ -109,46 +113,46 @@ async def cast_of(
         )
     spec = specs[leader.name]
     engine = None if spec is None else catalogue.engines.get(spec.engine)
-    return Cast(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.facts.weights)
+    return TurnSetup(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.facts.weights)
 
 
-async def solo(
+async def single_agent_setup(
     control: Control,
     toolbox: Toolbox,
     agent: Agent,
     limits: Limits,
-    brief: Brief,
+    request: RunRequest,
     *,
     memory: str = "",
     without: bool = False,
-) -> Cast:
+) -> TurnSetup:
     """One agent with its own tools and its caller's. Raises GatewayError: UNAVAILABLE when its model or one of its tool
     servers is, INVALID_REQUEST for a tool of the caller's that has the name of one of its own.
     """
-    catalogue, model = control.catalogue.current, brief.model or model_of(control, agent)
+    catalogue, model = control.catalogue.current, request.model or model_of(control, agent)
     spec = catalogue.models.get(model)
     if spec is None:
         raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model))
     built = await _built(toolbox, agent, without) if agent.tools_enabled else {}
-    for index, tool in enumerate(brief.tools):
+    for index, tool in enumerate(request.tools):
         if tool.name in built:
             raise GatewayError(Code.INVALID_REQUEST, say("tool_is_own", name=tool.name), param=f"tools[{index}].name")
     engine = catalogue.engines.get(spec.engine)
     free = {spec.engine} if engine is not None and engine.facts.own else set()
-    mine = [tool.name for tool in brief.tools]
+    mine = [tool.name for tool in request.tools]
     plan = Plan(
         agents=(_card(agent, model, spec, free, [*built, *mine]),),
         tools=(*_built_cards(built), *(ToolCard(name=name, kind="caller") for name in mine)),
         limits=limits,
     )
-    told = [agent.system_prompt, words.remembered(memory) if _knows(built) else "", brief.system or ""]
-    part = Part(
+    told = [agent.system_prompt, prompts.remembered(memory) if _knows(built) else "", request.system or ""]
+    part = AgentSetup(
         name=agent.name,
         system="\n\n".join(text for text in told if text),
-        tools=(*(item.tool for item in built.values()), *brief.tools),
+        tools=(*(item.tool for item in built.values()), *request.tools),
         leads=False,
     )
-    return Cast(plan=plan, parts={agent.name: part}, built=built, derived=True, brief=brief)
+    return TurnSetup(plan=plan, parts={agent.name: part}, built=built, derived=True, request=request)
 
 
 def model_of(control: Control, agent: Agent) -> str:
@@ -174,12 +178,12 @@ def _names(tools: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(tool.get("name", "")) for tool in tools))
 
 
-async def _built(toolbox: Toolbox, agent: Agent, without: bool) -> dict[str, BuiltIn]:
+async def _built(toolbox: Toolbox, agent: Agent, without: bool) -> dict[str, PlatformTool]:
     found = await toolbox.find(_names(agent.tools_enabled), without=without)
     return {name: item for name, item in found.items() if item.right is None or getattr(agent, item.right)}
 
 
-def _clients(agent: Agent, registered: Mapping[str, UserTool], built: Mapping[str, BuiltIn]) -> list[str]:
+def _clients(agent: Agent, registered: Mapping[str, UserTool], built: Mapping[str, PlatformTool]) -> list[str]:
     """Registered by the user and named by the agent; a name that is the platform's stays the platform's."""
     return [name for name in _names(agent.external_tools_enabled) if name in registered and name not in built]
 
@@ -201,7 +205,7 @@ def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tool
     )
 
 
-def _built_cards(built: Mapping[str, BuiltIn]) -> list[ToolCard]:
+def _built_cards(built: Mapping[str, PlatformTool]) -> list[ToolCard]:
     return [ToolCard(name=name, kind=item.kind, idempotent=item.idempotent) for name, item in built.items()]
 
 
@@ -218,7 +222,7 @@ def _told(tool: UserTool) -> Tool:
     )
 
 
-def _knows(built: Mapping[str, BuiltIn]) -> bool:
+def _knows(built: Mapping[str, PlatformTool]) -> bool:
     return any(item.kind == "knowledge" for item in built.values())
 
 

@@ -12,11 +12,11 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.turn import Unreadable, hydrate
 from crocevia.core.turn import entries as e
 from crocevia.log import Bounds, Fence, Log
-from crocevia.runtime.turns.effects import Tally
+from crocevia.runtime.turns.effects import CostCounter
 from crocevia.storage.chats import Chat
 
 if TYPE_CHECKING:
-    from crocevia.runtime.turns.hearing import Listener
+    from crocevia.runtime.turns.hearing import RunObserver
 
 NODE: Final = "local"
 LEASE_MS: Final = 24 * 3_600_000  # one process serves a home: nobody else can ask
@@ -29,38 +29,38 @@ class ContextUnavailable(GatewayError):
         super().__init__(Code.UNAVAILABLE, say("context_unavailable"))
 
 
-class Room:
-    """One chat. seen: the newest command that an earlier turn has taken in. listener: whoever waits for this one."""
+class ChatSession:
+    """One chat. seen: the newest command that an earlier turn has taken in. observer: whoever waits for this one."""
 
-    __slots__ = ("chat", "fence", "fold", "listener", "running", "seen", "tally")
+    __slots__ = ("chat", "costs", "fence", "fold", "observer", "running", "seen")
 
     def __init__(self, chat: Chat, fence: Fence, entries: list[e.Entry]) -> None:
         self.chat = chat
         self.fence = fence
         self.seen = 0
         self.running: asyncio.Task[None] | None = None
-        self.listener: Listener | None = None
+        self.observer: RunObserver | None = None
         self.take(entries)
 
     def take(self, entries: list[e.Entry]) -> None:
         """Believe the journal. Raises Unreadable."""
         self.fold = hydrate(entries)
-        self.tally = Tally()
+        self.costs = CostCounter()
         opened = [at for at, entry in enumerate(entries) if isinstance(entry, e.TurnOpened)]
-        self.tally.add(entries[opened[-1] if opened else 0 :])
+        self.costs.add(entries[opened[-1] if opened else 0 :])
 
     @property
     def title(self) -> str | None:
         return self.fold.title or self.chat.title
 
 
-class Rooms:
+class ChatSessions:
     """kept: how many idle ones stay in memory."""
 
     def __init__(self, log: Log, kept: int) -> None:
         self._log = log
         self._kept = kept
-        self._rooms: OrderedDict[str, Room] = OrderedDict()
+        self._sessions: OrderedDict[str, ChatSession] = OrderedDict()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     def lock(self, chat_id: str) -> asyncio.Lock:
@@ -70,31 +70,31 @@ class Rooms:
             lock = self._locks[chat_id] = asyncio.Lock()
         return lock
 
-    def find(self, chat_id: str) -> Room | None:
-        """The room, if it is in memory."""
-        return self._rooms.get(chat_id)
+    def find(self, chat_id: str) -> ChatSession | None:
+        """The session, if it is in memory."""
+        return self._sessions.get(chat_id)
 
     def forget(self, chat_id: str) -> None:
         """What is in memory is not what is in the journal."""
-        self._rooms.pop(chat_id, None)
+        self._sessions.pop(chat_id, None)
 
-    async def enter(self, chat: Chat) -> Room:
-        """The chat's room; hold its lock. Raises ContextUnavailable."""
-        room = self._rooms.get(chat.id)
-        if room is None:
+    async def enter(self, chat: Chat) -> ChatSession:
+        """The chat's session; reserve its lock. Raises ContextUnavailable."""
+        session = self._sessions.get(chat.id)
+        if session is None:
             await self.bounds(chat.id)
             fence = await self._log.acquire(chat.id, NODE, LEASE_MS, now_ms())
             if fence is None:
                 raise GatewayError(Code.UNAVAILABLE, retry_after=1)
             try:
-                room = Room(chat, fence, await self._log.replay(chat.id))
+                session = ChatSession(chat, fence, await self._log.replay(chat.id))
             except Unreadable:
                 raise ContextUnavailable from None
-            self._rooms[chat.id] = room
+            self._sessions[chat.id] = session
             self._evict()
-        room.chat = chat
-        self._rooms.move_to_end(chat.id)
-        return room
+        session.chat = chat
+        self._sessions.move_to_end(chat.id)
+        return session
 
     async def bounds(self, chat_id: str) -> Bounds:
         """Of a chat that exists: its log is made when it is first asked for."""
@@ -105,17 +105,19 @@ class Rooms:
                 raise
             return await self._log.create(chat_id)
 
-    def busy(self) -> list[Room]:
+    def busy(self) -> list[ChatSession]:
         """Those in which a turn is driven."""
-        return [room for room in self._rooms.values() if room.running is not None and not room.running.done()]
+        return [
+            session for session in self._sessions.values() if session.running is not None and not session.running.done()
+        ]
 
     def _evict(self) -> None:
-        surplus = len(self._rooms) - self._kept
-        for chat_id, room in list(self._rooms.items()):
+        surplus = len(self._sessions) - self._kept
+        for chat_id, session in list(self._sessions.items()):
             if surplus <= 0:
                 return
-            if (room.running is None or room.running.done()) and not self.lock(chat_id).locked():
-                del self._rooms[chat_id]
+            if (session.running is None or session.running.done()) and not self.lock(chat_id).locked():
+                del self._sessions[chat_id]
                 surplus -= 1
 
 

@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from crocevia.core.turn import Turn
 
 
-class Purse:
+class TurnBudget:
     """Sets money aside within the turn's own limit. One per turn; belongs to one event loop."""
 
     def __init__(self, turn: Turn) -> None:
@@ -24,12 +24,12 @@ class Purse:
         return self._limit is not None
 
     @asynccontextmanager
-    async def hold(self, most: float) -> AsyncIterator[None]:
+    async def reserve(self, most: float) -> AsyncIterator[None]:
         """Hold `most` USD while a call runs. One that does not fit waits for the others, then goes alone.
 
         Leave only once the turn knows what the call cost. Waits for ever when all is spent: the turn is ending.
         """
-        while not self._room_for(most):
+        while not self._fits(most):
             self._freed.clear()
             await self._freed.wait()
         self._held += most
@@ -41,7 +41,7 @@ class Purse:
             self._calls -= 1
             self._freed.set()
 
-    def _room_for(self, most: float) -> bool:
+    def _fits(self, most: float) -> bool:
         if self._limit is None:
             return True
         if self._turn.money_is_spent:
