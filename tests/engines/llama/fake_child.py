@@ -126,6 +126,8 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(1)
     threading.Thread(target=lambda: (sys.stdin.buffer.read(), os._exit(0)), daemon=True).start()
+    if mode == "loading":
+        threading.Event().wait()  # a model that is never loaded: only its parent's end ends it
     sys.stdout.write(json.dumps({"port": model.server_address[1]}) + "\n")
     sys.stdout.flush()
     model.serve_forever()

@@ -429,7 +429,7 @@ def test_the_child_dies_with_a_parent_that_was_killed(tmp_path: Path) -> None:
 
 def test_closing_while_the_child_starts_leaves_no_child(tmp_path: Path) -> None:
     async def work() -> None:
-        async with bench(tmp_path) as it:
+        async with bench(tmp_path, "loading") as it:
             starting = asyncio.create_task(it.engine.start(it.model))
             await it.until("started")
             await it.engine.close()

@@ -116,11 +116,11 @@ class AnthropicDecoder:
     def feed(self, event: SseEvent, out: list[ModelEvent]) -> None:
         try:
             parsed = _event.decode(event.data)
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            if (handle := self._HANDLERS.get(parsed.type)) is not None:
+                handle(self, parsed, out)
+        # Also of what was taken in as it came: a piece of JSON is only checked when it is read.
+        except (msgspec.MsgspecError, UnicodeError, RecursionError):
             raise upstream_errors.malformed() from None
-        handle = self._HANDLERS.get(parsed.type)
-        if handle is not None:
-            handle(self, parsed, out)
 
     def finish(self, out: list[ModelEvent]) -> None:
         """Only `message_stop` completes an answer; it was not there."""

@@ -73,6 +73,7 @@ class Worker:
         self._slot = asyncio.Lock()
         self._waiting = 0
         self._child: Child | None = None
+        self._loading: asyncio.subprocess.Process | None = None  # a child that has not said yet how it went
         self._failures = 0
         self._not_before = 0.0
         self._settling: asyncio.Task[None] | None = None
@@ -190,9 +191,10 @@ class Worker:
         """End the child and wait for it. Idempotent."""
         self._closed = True
         child, self._child = self._child, None
-        if child is not None:
-            _kill(child.process)
-            await child.process.wait()
+        for process in (self._loading, None if child is None else child.process):
+            if process is not None:
+                _kill(process)
+                await process.wait()
         if self._settling is not None:
             await self._settling
 
@@ -229,11 +231,16 @@ class Worker:
             env={name: value for name, value in os.environ.items() if not _SECRET.search(name)},
             start_new_session=True,  # Ctrl-C is for the server, which then ends the child itself
         )
+        self._loading = process
         try:
             answer = await _greet(process, settings)
         except BaseException:
             _kill(process)
             raise
+        finally:
+            self._loading = None
+        if self._closed and "port" not in answer:
+            raise GatewayError(Code.UNAVAILABLE, say("draining"))
         if "port" not in answer:
             _kill(process)
             await process.wait()

@@ -16,7 +16,7 @@ from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.http import HttpClient, HttpResponse
 from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
-from crocevia.engines.upstream.sse import SseDecoder, SseEvent
+from crocevia.engines.upstream.sse import SseDecoder, SseEvent, well_formed
 
 _ERROR_BODY = 64 * 1024
 _ERROR_SECONDS = 5.0
@@ -211,7 +211,7 @@ class _Answer:
     async def _read(self, out: list[ModelEvent]) -> None:
         decoder, sse = self._decoder, self._sse
         if sse is None:
-            decoder.whole(await self._response.read(), out)
+            decoder.whole(well_formed(await self._response.read()), out)
             return
         data = await self._response.chunk()
         for event in sse.feed(data) if data else sse.flush():

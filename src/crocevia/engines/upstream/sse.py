@@ -71,6 +71,7 @@ class SseDecoder:
 
     def _events(self, complete: bytes) -> list[SseEvent]:
         events: list[SseEvent] = []
+        complete = well_formed(complete)
         for block in complete.split(b"\n\n"):
             if len(block) > self._limit:
                 raise self._too_large()
@@ -109,6 +110,20 @@ class SseDecoder:
 
     def _too_large(self) -> GatewayError:
         return GatewayError(Code.UPSTREAM_FAILED, say("upstream_too_large", limit=self._limit))
+
+
+def well_formed(data: bytes) -> bytes:
+    """The bytes as UTF-8, what is no character replaced by U+FFFD, as the standard of event streams has it.
+
+    Nothing later checks what is passed on as it came (`msgspec.Raw`), so it is checked where it is taken in.
+    """
+    if data.isascii():
+        return data
+    try:
+        str(data, "utf-8")
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace").encode()
+    return data
 
 
 def _event(block: bytes) -> SseEvent | None:
