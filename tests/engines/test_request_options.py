@@ -10,14 +10,15 @@ import pytest
 from msgspec import Raw
 
 from crocevia.core.answers import AnswerFold
-from crocevia.core.calls import AnswerFormat, ModelRequest, Sampling, ToolChoice
+from crocevia.core.calls import AnswerFormat, Sampling, ToolChoice
 from crocevia.core.errors import Code, GatewayError
-from crocevia.core.messages import Tool, user
+from crocevia.core.messages import Tool
 from crocevia.engines.openai.chat import ChatDialect
 from crocevia.engines.upstream.driver import UpstreamEngine
 from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
 from tests.fakes.provider import Provider, answer, play
+from tests.fakes.requests import model_request
 
 from .dialects import BASES, dialect
 
@@ -28,7 +29,7 @@ WARM = Sampling(temperature=0.5, top_p=0.9, seed=7, stop=("END",))
 
 
 def body(kind: str, **asked: Any) -> Any:
-    request = ModelRequest(**{"model": "m", "messages": (user("hi"),), "tools": (TOOL,), **asked})
+    request = model_request(**{"tools": (TOOL,), **asked})
     return json.loads(dialect(kind).encode(request))
 
 
@@ -100,7 +101,7 @@ async def asked(provider: Provider, sampling: Sampling, times: int = 1, stream: 
     try:
         for _ in range(times):
             fold = AnswerFold()
-            request = ModelRequest(model="m", messages=(user("hi"),), stream=stream, sampling=sampling)
+            request = model_request(stream=stream, sampling=sampling)
             async for batch in engine.call(request, deadline=asyncio.get_running_loop().time() + 5):
                 for event in batch:
                     fold.add(event)
@@ -148,5 +149,5 @@ def test_a_stream_says_what_was_left_out_before_anything_else() -> None:
 
 
 def test_a_model_that_thinks_keeps_only_what_it_can_take() -> None:
-    thinking = ModelRequest(model="claude-opus-5-5", messages=(user("hi"),), reasoning="on", sampling=WARM)
+    thinking = model_request(model="claude-opus-5-5", reasoning="on", sampling=WARM)
     assert dialect("anthropic").takes(thinking) == {"stop"}

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from crocevia.core.answers import fold
-from crocevia.core.calls import Effort, ModelRequest, Reasoning, Thinking
+from crocevia.core.calls import Effort, ModelRequest, ReasoningMode
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import (
     AssistantMessage,
@@ -29,6 +29,7 @@ from crocevia.core.messages import (
 )
 from crocevia.engines.openai.chat import ChatDialect
 from crocevia.engines.openai.responses import ResponsesDialect
+from tests.fakes.requests import model_request
 
 from .dialects import BASES, KEY, dialect, streamed, transcript
 
@@ -54,7 +55,7 @@ ROUND: tuple[Message, ...] = (
 
 
 def request(*messages: Message, **changes: Any) -> ModelRequest:
-    return ModelRequest(**{"model": "m", "messages": messages or (user("hi"),), **changes})
+    return model_request(**{"messages": messages or (user("hi"),), **changes})
 
 
 def body(kind: str, asked: ModelRequest) -> Any:
@@ -225,7 +226,7 @@ def test_openai_itself_gets_the_fields_that_other_servers_do_not_know() -> None:
     ],
 )
 def test_each_claude_family_is_asked_to_think_in_the_form_it_takes(model: str, off: str | None, on: str | None) -> None:
-    def thinking(reasoning: Reasoning) -> str | None:
+    def thinking(reasoning: ReasoningMode) -> str | None:
         encoded = body("anthropic", request(model=model, reasoning=reasoning))
         kind = encoded.get("thinking", {}).get("type")
         assert kind is None or isinstance(kind, str)
@@ -237,7 +238,7 @@ def test_each_claude_family_is_asked_to_think_in_the_form_it_takes(model: str, o
 OFFICIAL = "https://api.openai.com/v1"
 EFFORTS: tuple[Effort | None, ...] = (None, "none", "minimal", "low", "medium", "high", "xhigh")
 # What each engine is told for each of EFFORTS, of a model that may reason and of one that always does.
-TOLD: dict[str, dict[Reasoning, tuple[str | None, ...]]] = {
+TOLD: dict[str, dict[ReasoningMode, tuple[str | None, ...]]] = {
     "claude adaptive": {
         "off": (None,) * 7,
         "on": (None, None, "low", "low", "medium", "high", "high"),
@@ -257,10 +258,10 @@ TOLD: dict[str, dict[Reasoning, tuple[str | None, ...]]] = {
 }
 
 
-def told(engine: str, reasoning: Reasoning, effort: Effort | None) -> str | None:
+def told(engine: str, reasoning: ReasoningMode, effort: Effort | None) -> str | None:
     """The effort that the engine sends."""
     model = {"claude adaptive": "claude-opus-5", "claude budget": "claude-sonnet-4-5"}.get(engine, "m")
-    asked = request(model=model, reasoning=reasoning, thinking=Thinking(effort=effort))
+    asked = request(model=model, reasoning=reasoning, effort=effort)
     if engine.startswith("claude"):
         found = body("anthropic", asked).get("output_config", {}).get("effort")
     elif engine == "openai":
@@ -273,21 +274,20 @@ def told(engine: str, reasoning: Reasoning, effort: Effort | None) -> str | None
 
 @pytest.mark.parametrize("reasoning", ["off", "on", "always"])
 @pytest.mark.parametrize("engine", TOLD)
-def test_an_effort_is_told_in_the_words_that_the_engine_knows(engine: str, reasoning: Reasoning) -> None:
+def test_an_effort_is_told_in_the_words_that_the_engine_knows(engine: str, reasoning: ReasoningMode) -> None:
     assert tuple(told(engine, reasoning, effort) for effort in EFFORTS) == TOLD[engine][reasoning]
 
 
 def test_no_effort_turns_the_thinking_of_a_model_off_that_can_do_without() -> None:
-    none = Thinking(effort="none")
-    assert body("anthropic", request(model="claude-opus-5", reasoning="on", thinking=none))["thinking"] == {
+    assert body("anthropic", request(model="claude-opus-5", reasoning="on", effort="none"))["thinking"] == {
         "type": "disabled"
     }
-    assert "thinking" not in body("anthropic", request(model="claude-sonnet-4-5", reasoning="on", thinking=none))
+    assert "thinking" not in body("anthropic", request(model="claude-sonnet-4-5", reasoning="on", effort="none"))
 
 
 def test_a_higher_effort_is_never_a_smaller_thinking_budget() -> None:
     def budget(effort: Effort) -> int:
-        asked = request(model="claude-sonnet-4-5", reasoning="on", max_tokens=32_000, thinking=Thinking(effort=effort))
+        asked = request(model="claude-sonnet-4-5", reasoning="on", max_tokens=32_000, effort=effort)
         return int(body("anthropic", asked)["thinking"]["budget_tokens"])
 
     budgets = [budget(effort) for effort in EFFORTS if effort not in (None, "none")]

@@ -19,6 +19,7 @@ from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, To
 from crocevia.core.usage import Usage
 from crocevia.engines.scripted.engine import ScriptedEngine, build
 from tests.aio import run
+from tests.fakes.requests import model_request
 
 Script = list[dict[str, Any]]
 NOTHING: Any = None  # the engine needs neither HTTP nor a key: it must not touch its context
@@ -33,7 +34,7 @@ def says(*steps: dict[str, Any]) -> Script:
 
 
 def request(*messages: Message, tools: tuple[Tool, ...] = (), stream: bool = True, **more: Any) -> ModelRequest:
-    return ModelRequest(model="puppet", messages=messages or (user("hello"),), tools=tools, stream=stream, **more)
+    return model_request(model="puppet", messages=messages or (user("hello"),), tools=tools, stream=stream, **more)
 
 
 def tool(name: str, parameters: dict[str, Any] | None = None) -> Tool:

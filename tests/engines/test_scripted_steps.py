@@ -19,6 +19,7 @@ from crocevia.core.texts import render
 from crocevia.engines.scripted.engine import ScriptedEngine
 from crocevia.engines.scripted.steps import parse
 from tests.aio import run
+from tests.fakes.requests import model_request
 
 WRONG: list[tuple[list[dict[str, Any]], str, str]] = [
     ([{}], "script_rule_wrong", "script[0]"),
@@ -102,7 +103,7 @@ def requests(draw: st.DrawFn) -> ModelRequest:
         call = ToolCall(id=f"c{number}", name=draw(name), arguments=Raw(b"{}"))
         messages += [AssistantMessage(tool_calls=(call,)), ToolMessage(call_id=call.id, content=draw(st.text()))]
     tools = tuple(Tool(name=each, description="", parameters=Raw(b"{}")) for each in draw(st.sets(name)))
-    return ModelRequest(model="m", messages=tuple(messages), tools=tools, stream=draw(st.booleans()))
+    return model_request(messages=tuple(messages), tools=tools, stream=draw(st.booleans()))
 
 
 @settings(deadline=None, max_examples=150)

@@ -15,7 +15,7 @@ from typing import cast, get_args
 import pytest
 
 from crocevia.core.answers import fold
-from crocevia.core.calls import Engine, ModelRequest
+from crocevia.core.calls import Engine
 from crocevia.core.catalogue import KIND_FACTS, EngineKind, EngineSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import Stopped, StopReason, TextDelta, UsageReported
@@ -26,6 +26,7 @@ from crocevia.engines.upstream.http import HttpClient, Timeouts
 from crocevia.engines.upstream.retry import RetryPolicy
 from tests.aio import run
 from tests.fakes.provider import RESET, Provider, answer, play, silence
+from tests.fakes.requests import model_request
 
 from .dialects import BASES, KEY, dialect, names, transcript
 from .playing import ASK, KINDS, Gate, ask, events_of, failure_of, good, played, text
@@ -38,7 +39,7 @@ def test_a_call_reaches_the_provider_and_its_answer_comes_back(kind: str, stream
 
     @played(good(kind) if stream else answer(200, body))
     async def _(engine: Callable[[str], Engine], provider: Provider) -> None:
-        asked = ModelRequest(model="m", messages=ASK.messages, stream=stream)
+        asked = model_request(messages=ASK.messages, stream=stream)
         result = fold(await events_of(engine(kind), asked=asked))
         assert (result.text, result.stop) == ("Perché no? 🙂", StopReason.END)
         sent = provider.requests[0]
@@ -60,7 +61,7 @@ def test_a_call_reaches_the_provider_and_its_answer_comes_back(kind: str, stream
 def test_one_body_is_one_batch(kind: str) -> None:
     @played(answer(200, transcript(kind, "parallel_tools", "json")))
     async def _(engine: Callable[[str], Engine], provider: Provider) -> None:
-        asked = ModelRequest(model="m", messages=ASK.messages, stream=False)
+        asked = model_request(messages=ASK.messages, stream=False)
         batches = [batch async for batch in ask(engine(kind), asked=asked)]
         assert len(batches) == 1
         assert len(fold(batches[0]).tool_calls) == 3

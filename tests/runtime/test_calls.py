@@ -202,7 +202,7 @@ def test_a_second_cancellation_does_not_stop_the_upstream_from_closing() -> None
 def test_interrupting_twice_or_too_late_changes_nothing() -> None:
     async def work() -> None:
         place = house(Puppet((say("a"), asyncio.Event())))
-        call = place.gateway.open_call(project(place), draft())
+        call = place.gateway.open_call(project(place), draft(), place.gateway.route(project(place), draft()))
         call.interrupt(Cut.DRAINED)  # not entered yet: nothing to interrupt
         with pytest.raises(GatewayError) as told:
             async with call:

@@ -10,7 +10,7 @@ from msgspec import Raw
 from crocevia.core.events import ModelEvent
 from crocevia.core.messages import Message, Tool
 
-Reasoning = Literal["off", "on", "always"]
+ReasoningMode = Literal["off", "on", "always"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 
 
@@ -51,34 +51,42 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     stop: tuple[str, ...] | None = None
 
 
-class Thinking(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class Reasoning(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How much a model that reasons should, and how it should tell of it. None: as its operator declared."""
 
     effort: Effort | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
 
 
-class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything an engine needs for one call.
+class GenerationOptions(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """How an answer is to be made, whatever it answers: the same value from a caller's request to an engine's."""
 
-    model: the provider's own name for it. max_tokens: the output limit. stream: the caller wants pieces; when
-    False an engine may ask its provider for one body and yield it as one batch. session: a stable, opaque
-    name of the conversation, for providers that route caches by it. parallel_tool_calls False: one call at most.
-    """
+    max_tokens: int = 4096
+    """The output limit."""
+    stream: bool = True
+    """The caller wants pieces; otherwise an engine may ask its provider for one body and yield it as one batch."""
+    session: str | None = None
+    """A stable, opaque name of the conversation, for providers that route caches by it."""
+    tool_choice: ToolChoice = ToolChoice()
+    parallel_tool_calls: bool = True
+    """False: one call at most."""
+    format: AnswerFormat | None = None
+    """None: plain text."""
+    sampling: Sampling = Sampling()
+    reasoning: Reasoning = Reasoning()
+
+
+class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything an engine needs for one call."""
 
     model: str
+    """The provider's own name for it."""
     messages: tuple[Message, ...]
     system: str | None = None
     tools: tuple[Tool, ...] = ()
-    max_tokens: int = 4096
-    stream: bool = True
-    reasoning: Reasoning = "off"
-    session: str | None = None
-    tool_choice: ToolChoice = ToolChoice()
-    parallel_tool_calls: bool = True
-    format: AnswerFormat | None = None
-    sampling: Sampling = Sampling()
-    thinking: Thinking = Thinking()
+    reasoning: ReasoningMode = "off"
+    """What the operator declared of the model."""
+    options: GenerationOptions = GenerationOptions()
 
 
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from crocevia.core.calls import Reasoning
+from crocevia.core.calls import ReasoningMode
 
 EngineKind = Literal[
     "anthropic",
@@ -94,7 +94,7 @@ class ModelSpec(_Declared, frozen=True, kw_only=True):
     engine: str
     upstream: str = ""
     reserve: str | None = None
-    reasoning: Reasoning = "off"
+    reasoning: ReasoningMode = "off"
     voice_in_apps: bool = False
     novelty: str | None = None
     instructions: str | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import GenerationOptions, ModelRequest
 from crocevia.core.catalogue import ModelSpec, Prices
 from crocevia.core.embeddings import Embedded, EmbeddingEngine, EmbeddingRequest
 from crocevia.core.errors import Code, GatewayError, say
@@ -17,6 +17,8 @@ from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
 ENCODE: Final = "embeddings"
 _LONGEST: Final = 120.0
 _FREE: Final = Prices(input=0, output=0)
+
+_NOTHING: Final = GenerationOptions(max_tokens=0)  # no text comes of it
 
 
 class Embeddings:
@@ -50,7 +52,7 @@ class Embeddings:
                 user_id=user_id,
                 model=spec,
                 engine=engine.name,
-                asked=ModelRequest(model=spec.upstream, messages=tuple(map(user, texts)), max_tokens=0),
+                asked=ModelRequest(model=spec.upstream, messages=tuple(map(user, texts)), options=_NOTHING),
                 seconds=_LONGEST,
                 bytes_in=bytes_in,
             )

@@ -23,7 +23,7 @@ from crocevia.runtime.drafts import CallDraft, compose
 from crocevia.runtime.intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
 from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from crocevia.runtime.reasoning.fingerprints import Fingerprints
-from crocevia.runtime.reasoning.routing import Question, Route, Router, proof
+from crocevia.runtime.reasoning.routing import Route, Router, RoutingRequest, proof
 from crocevia.runtime.side_calls import SideCall, SideDraft
 from crocevia.storage.records import OpenedCall, SettledCall
 
@@ -142,14 +142,23 @@ class Gateway:
             raise GatewayError(Code.UNAUTHENTICATED)
         return found
 
-    def open_model(self, user_id: str, model: str, draft: CallDraft) -> Call:
-        """A call by a user, who is a tenant like a project, on a model of the catalogue. Raises like `open_call`."""
-        return self.open_call(self._tenant(user_id, model), msgspec.structs.replace(draft, user_id=user_id))
+    def route_model(self, user_id: str, model: str, draft: CallDraft) -> Route:
+        """Who would answer a user, who is a tenant like a project, on a model of the catalogue. Raises like `route`."""
+        return self.route(self._tenant(user_id, model), draft)
 
-    def most_usd(self, user_id: str, model: str, draft: CallDraft) -> float | None:
-        """What `open_model` would cost at most; None: nobody knows. Raises GatewayError: see `route`."""
-        tenant = self._tenant(user_id, model)
-        return self.estimate(tenant, self.route(tenant, draft)).most_usd
+    def open_model(self, user_id: str, model: str, draft: CallDraft, route: Route | None = None) -> Call:
+        """A call by a user on a model of the catalogue. route: of `route_model`, if it was asked. Raises like `route`
+        and `open_call`.
+        """
+        draft = msgspec.structs.replace(draft, user_id=user_id)
+        return self.open_call(self._tenant(user_id, model), draft, route or self.route_model(user_id, model, draft))
+
+    def most_usd(self, route: Route) -> float | None:
+        """What the call would cost at most; None: nobody knows the price."""
+        rates = self.spend.rates(route.model)
+        if rates is None:
+            return None
+        return usd(ceiling(prompt_tokens(route.request, route.model), route.request.options.max_tokens, rates))
 
     def _tenant(self, user_id: str, model: str) -> ProjectSpec:
         bounds = self._catalogue.current.users.get(user_id)
@@ -172,12 +181,12 @@ class Gateway:
         rates, left, refusal = self.spend.rates(route.model), self.remaining(project), None
         prompt = prompt_tokens(route.request, route.model)
         try:
-            self.spend.reserve(project, route.model, route.request, self._clock()).release()
+            self.spend.reserve(project, route.model, route.request, self._clock(), prompt=prompt).release()
         except GatewayError as error:
             refusal = error
         return Estimate(
             prompt_tokens=prompt,
-            most_usd=None if rates is None else usd(ceiling(prompt, route.request.max_tokens, rates)),
+            most_usd=None if rates is None else usd(ceiling(prompt, route.request.options.max_tokens, rates)),
             budget_usd=None if left.budget is None else usd(left.budget),
             budget_left_usd=None if left.budget_left is None else usd(left.budget_left),
             refusal=refusal,
@@ -192,14 +201,7 @@ class Gateway:
     def route(self, project: ProjectSpec, draft: CallDraft) -> Route:
         """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: see `Router.route`."""
         models, model = self._catalogue.current.models, self._model(project)
-        question = Question(
-            model=model,
-            request=compose(model, draft),
-            max_tokens=draft.max_tokens,
-            spoiled=draft.spoiled,
-            keeps_pieces=draft.keeps_pieces,
-        )
-        return self._router.route(question, models)
+        return self._router.route(RoutingRequest(model=model, draft=draft, request=compose(model, draft)), models)
 
     def check_room(self, project: ProjectSpec) -> None:
         """Refuse what admission is sure to refuse, before files are read for it. Raises GatewayError."""
@@ -236,15 +238,14 @@ class Gateway:
         known = self.profile(ProjectSpec(name="", model=model))
         return await self._attachments.take(attachments, wants, known.abilities, max_pages=known.model.max_pages)
 
-    def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route | None = None) -> Call:
+    def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
 
-        route: what `route` said of it, if it was asked. Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED,
+        route: what `route` said of it, files attached. Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED,
         BUDGET_EXHAUSTED, RATE_LIMITED, CONCURRENCY_LIMITED.
         """
         self.check_open(going_on=draft.going_on)
         catalogue = self._catalogue.current
-        route = route or self.route(project, draft)
         now = self._clock()
         charge, permit = self._admit(project, route.model, route.request, now)
         call_id = new_id("call")
@@ -271,7 +272,7 @@ class Gateway:
                 agent=draft.agent,
                 model=route.model.name,
                 engine=route.engine.name,
-                session_id=draft.session,
+                session_id=draft.options.session,
                 reserved_usd=charge.reserved_usd,
                 bytes_in=draft.bytes_in,
             )

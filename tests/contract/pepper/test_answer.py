@@ -206,7 +206,7 @@ def test_without_stream_the_engine_is_asked_for_one_body(stream: bool | None) ->
         assert (await ask(place.agent, HELLO | {"stream": stream})).json()["content"] == "Ciao."
 
     run(work())
-    assert place.engine.requests[0].stream is False
+    assert place.engine.requests[0].options.stream is False
 
 
 MID_STREAM = [

@@ -64,7 +64,12 @@ def test_a_recipe_and_a_content_make_an_answer(model: dict[str, Any], system: st
                 },
             }
             asked = place.house.engine.requests[0]
-            assert (asked.system, texts(place), asked.tools, asked.stream) == (system, ["Piove a Roma."], (), False)
+            assert (asked.system, texts(place), asked.tools, asked.options.stream) == (
+                system,
+                ["Piove a Roma."],
+                (),
+                False,
+            )
             opened = place.house.records.opened[0]
             assert (opened.door, opened.encode, opened.project) == ("pepper", "riassunto", "casa")
             place.house.nothing_left()
@@ -77,7 +82,7 @@ def test_an_answer_cut_by_the_limit_says_so() -> None:
     async def work() -> None:
         async with classic_house(Puppet((say("Ombr"), [USAGE, Stopped(StopReason.MAX_TOKENS)]))) as place:
             assert (await place.ask({"max_tokens": 1})).json()["troncato"] is True
-            assert place.house.engine.requests[0].max_tokens == 256
+            assert place.house.engine.requests[0].options.max_tokens == 256
 
     run(work())
 
@@ -408,7 +413,7 @@ def test_a_model_that_never_stops_searching_is_stopped_and_a_failing_backend_is_
             answer = await place.ask()
             assert answer.status == 200
             assert len(engine.requests) == 4
-            assert [request.tool_choice.mode for request in engine.requests] == ["auto", "auto", "auto", "none"]
+            assert [request.options.tool_choice.mode for request in engine.requests] == ["auto", "auto", "auto", "none"]
             assert engine.requests[1].messages[-1].is_error
 
     run(work())

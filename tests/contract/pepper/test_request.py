@@ -75,14 +75,14 @@ def test_messages_are_required_and_not_empty() -> None:
 )
 def test_max_tokens_has_a_default_and_is_clamped(asked: float | None, given: int) -> None:
     _, place = answered(HELLO | {"max_tokens": asked})
-    assert place.engine.requests[0].max_tokens == given
+    assert place.engine.requests[0].options.max_tokens == given
 
 
 @requirement("P-RSN-1")
 @pytest.mark.parametrize(("reasoning", "given"), [("off", 1024), ("on", 16000), ("always", 16000)])
 def test_a_model_that_reasons_gets_room(reasoning: str, given: int) -> None:
     _, place = answered(HELLO | {"max_tokens": 1024}, house(model={"reasoning": reasoning}))
-    assert place.engine.requests[0].max_tokens == given
+    assert place.engine.requests[0].options.max_tokens == given
 
 
 @requirement("P-REQ-3")

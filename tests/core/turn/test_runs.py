@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 from msgspec import Raw
 
+from crocevia.core.calls import AnswerFormat, GenerationOptions, Reasoning, Sampling, ToolChoice
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, user
 from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, Turn, advance, hydrate, open_turn, wants_of
 from crocevia.core.turn import entries as e
@@ -108,3 +110,25 @@ def test_what_a_caller_left_open_is_answered_for_it() -> None:
     both = continued(history, (done, stray, user("go on")))
     assert [getattr(message, "call_id", None) for message in both] == [None, None, "b", "a", None]
     assert continued((user("hi"),), (user("x"),)) == (user("hi"), user("x"))
+
+
+def test_the_options_of_a_run_that_an_earlier_version_stored_are_still_its_own() -> None:
+    earlier = (
+        b'{"type":"turn.opened","turn":"cmpl_1","at":1,"plan":%s,"brief":{"said":[],"max_tokens":77,"parallel":false,'
+        b'"choice":{"mode":"required","name":"look"},"format":{"param":"text.format"},"sampling":{"temperature":0.5},'
+        b'"thinking":{"effort":"high"},"session":"s","stream":false,"encode":"chat.completions"}}'
+    )
+    entry = e.decode(earlier % msgspec.json.encode(PLAN))
+    assert isinstance(entry, e.TurnOpened) and entry.request is not None
+    assert entry.request.encode == "chat.completions"
+    assert entry.request.options == GenerationOptions(
+        max_tokens=77,
+        stream=False,
+        session="s",
+        tool_choice=ToolChoice(mode="required", name="look"),
+        parallel_tool_calls=False,
+        format=AnswerFormat(param="text.format"),
+        sampling=Sampling(temperature=0.5),
+        reasoning=Reasoning(effort="high"),
+    )
+    assert e.decode(e.encode(entry)) == entry

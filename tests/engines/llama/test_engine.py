@@ -29,6 +29,7 @@ from crocevia.engines.llama.engine import LlamaEngine
 from crocevia.engines.llama.worker import LlamaSettings
 from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
+from tests.fakes.requests import model_request
 
 FAKE = Path(__file__).with_name("fake_child.py")
 TOOL = Tool(name="look", description="Look.", parameters=Raw(b'{"type":"object","properties":{}}'))
@@ -47,7 +48,7 @@ class Bench:
         return [note for note in map(json.loads, lines) if key in note]
 
     def call(self, *messages: Message, within: float = 8, **rest: Any) -> Any:
-        request = ModelRequest(model=self.model, messages=messages, **rest)
+        request = model_request(model=self.model, messages=messages, **rest)
         return self.engine.call(request, deadline=asyncio.get_running_loop().time() + within)
 
     async def ask(self, *messages: Message, **rest: Any) -> Answer:

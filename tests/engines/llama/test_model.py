@@ -20,7 +20,6 @@ import pytest
 from msgspec import Raw
 
 from crocevia.core.answers import Answer, fold
-from crocevia.core.calls import ModelRequest
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, StopReason, TextDelta
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolExample, ToolMessage, user
@@ -28,6 +27,7 @@ from crocevia.engines.llama.engine import LlamaEngine
 from crocevia.engines.llama.weights import CATALOGUE, DEFAULT, path_of
 from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
+from tests.fakes.requests import model_request
 
 
 def find_models() -> Path | None:
@@ -78,7 +78,7 @@ class Model:
         self.engine = engine
 
     def call(self, *messages: Message, **rest: Any) -> Any:
-        request = ModelRequest(model="", messages=messages, **{"max_tokens": 120, **rest})
+        request = model_request(model="", messages=messages, **{"max_tokens": 120, **rest})
         return self.engine.call(request, deadline=asyncio.get_running_loop().time() + 240)
 
     async def ask(self, *messages: Message, **rest: Any) -> Answer:

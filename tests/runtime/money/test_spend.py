@@ -22,11 +22,12 @@ from crocevia.storage import migrate, spending
 from crocevia.storage.database import Database
 from crocevia.storage.records import OpenedCall, SettledCall, open_calls, settle_calls, settle_interrupted
 from tests.aio import run
+from tests.fakes.requests import model_request
 
 NOW = 1_793_000_000.0
 BRAIN = ModelSpec(name="m", engine="e", prices=Prices(input=1, output=10))
 CASA = ProjectSpec(name="casa", model="m", daily_budget_usd=1.0, soft_threshold_usd=0.5, timezone="Europe/Rome")
-ASKED = ModelRequest(model="x", messages=(user("ciao"),), max_tokens=256)
+ASKED = model_request(model="x", messages=(user("ciao"),), max_tokens=256)
 
 
 @pytest.fixture

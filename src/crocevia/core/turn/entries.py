@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 import msgspec
 from msgspec import Raw
 
+from crocevia.core.calls import GenerationOptions
 from crocevia.core.turn.plan import ToolKind, Totals
 from crocevia.core.turn.private import Agent as Agent
 from crocevia.core.turn.private import Base, Spoken
@@ -30,6 +31,7 @@ from crocevia.core.turn.private import TurnClosing as TurnClosing
 from crocevia.core.turn.private import TurnFailing as TurnFailing
 from crocevia.core.turn.private import TurnOpened as TurnOpened
 from crocevia.core.turn.private import Unpriced as Unpriced
+from crocevia.core.turn.run_request import with_earlier_options
 
 Mode = Literal["foreground", "background"]
 
@@ -295,7 +297,10 @@ class Unreadable(Exception):
 def decode(body: bytes) -> Entry:
     """The entry that `encode` wrote. Raises Unreadable."""
     try:
-        return _decoder.decode(body)
+        entry = _decoder.decode(body)
+        if type(entry) is TurnOpened and entry.request is not None and entry.request.options == GenerationOptions():
+            return msgspec.structs.replace(entry, request=with_earlier_options(entry.request, body))
+        return entry
     except (msgspec.DecodeError, RecursionError):
         raise Unreadable("an entry of the journal cannot be decoded") from None
 

@@ -5,36 +5,66 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import msgspec
 from msgspec import Struct
 
-from crocevia.core.calls import AnswerFormat, Sampling, Thinking, ToolChoice
+from crocevia.core.calls import AnswerFormat, GenerationOptions, Reasoning, Sampling, ToolChoice
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolMessage
 
 UNANSWERED: Final = '{"code":"unanswered","message":"the caller gave no result for this call"}'
 
 
 class RunRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """said: what the model reads after the chat's history, instead of the input. system: added to the agent's own.
-
-    tools: functions of the caller's, which nobody here runs. model: another than the agent's. session: a name of the
-    conversation for providers that route by it.
-    """
+    """What a caller asked of an agent beside the input."""
 
     said: tuple[Message, ...]
+    """What the model reads after the chat's history, instead of the input."""
     system: str | None = None
+    """Added to the agent's own."""
     tools: tuple[Tool, ...] = ()
+    """Functions of the caller's, which nobody here runs."""
     model: str | None = None
+    """Another than the agent's."""
+    options: GenerationOptions = GenerationOptions()
+    door: str = "responses"
+    encode: str = "responses"
+    bytes_in: int = 0
+
+
+class _Flat(Struct, frozen=True):
+    """The options of a run as journals before version 1.1 spelled them: beside everything else."""
+
     max_tokens: int = 4096
     choice: ToolChoice = ToolChoice()
     parallel: bool = True
     format: AnswerFormat | None = None
     sampling: Sampling = Sampling()
-    thinking: Thinking = Thinking()
-    door: str = "responses"
-    encode: str = "responses"
+    thinking: Reasoning = Reasoning()
     session: str | None = None
     stream: bool = True
-    bytes_in: int = 0
+
+
+class _Opened(Struct, frozen=True):
+    brief: _Flat = _Flat()
+
+
+_decoder: Final = msgspec.json.Decoder(_Opened)
+
+
+def with_earlier_options(request: RunRequest, entry: bytes) -> RunRequest:
+    """The request with its options, which an earlier version stored one by one. entry: as it was stored."""
+    flat = _decoder.decode(entry).brief
+    options = GenerationOptions(
+        max_tokens=flat.max_tokens,
+        stream=flat.stream,
+        session=flat.session,
+        tool_choice=flat.choice,
+        parallel_tool_calls=flat.parallel,
+        format=flat.format,
+        sampling=flat.sampling,
+        reasoning=flat.thinking,
+    )
+    return msgspec.structs.replace(request, options=options)
 
 
 def continued(history: Sequence[Message], said: Sequence[Message]) -> tuple[Message, ...]:

@@ -40,7 +40,7 @@ class AgentEndpoint:
             await refuse(send, known, close=known.code is Code.TOO_LARGE, more=standing.headers())
             return
         with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
-            answer = self._stream if call.request.stream else _whole
+            answer = self._stream if call.request.options.stream else _whole
             await answer(call, send, standing)
 
     async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Call:
@@ -52,11 +52,11 @@ class AgentEndpoint:
         if project.mode != "agent":
             raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
         found = decode.draft(request, project, size)
-        route = self._gateway.route(project, found.call)
+        route = self._gateway.route(project, found)
         if found.attachments:
             self._gateway.check_room(project)
             route = await self._gateway.attach(route, found.attachments, decode.wants(project))
-        return self._gateway.open_call(project, found.call, route)
+        return self._gateway.open_call(project, found, route)
 
     async def _stream(self, call: Call, send: Send, standing: Standing) -> None:
         async with EventStream(send, self._ping_seconds, standing.headers) as stream:

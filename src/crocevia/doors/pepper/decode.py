@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
 
 from crocevia.core import json
+from crocevia.core.calls import GenerationOptions
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.errors import Message as Saying
 from crocevia.core.messages import (
@@ -39,27 +40,13 @@ def read(body: bytes) -> wire.Request:
     return json.decode(body, wire.Request)
 
 
-class Draft(NamedTuple):
-    """A call, and the files that stand in it as placeholders, in order."""
+def draft(
+    request: wire.Request, project: ProjectSpec, bytes_in: int, problems: list[GatewayError] | None = None
+) -> CallDraft:
+    """What the request asks of `project`. problems: takes every error, and what is wrong is left out.
 
-    call: CallDraft
-    attachments: tuple[Attachment, ...]
-
-
-def draft(request: wire.Request, project: ProjectSpec, bytes_in: int) -> Draft:
-    """What the request asks of `project`.
-
-    Raises GatewayError: INVALID_REQUEST, and DOCUMENTS_NOT_ENABLED or IMAGES_NOT_ENABLED for attachments.
+    Without it raises GatewayError: INVALID_REQUEST, and DOCUMENTS_NOT_ENABLED or IMAGES_NOT_ENABLED for attachments.
     """
-    history = _History(wants(project))
-    for index, message in enumerate(request.messages):
-        history.add(index, message)
-    history.close()
-    return _drafted(request, history, _tools(request.tools or []), clamp(request.max_tokens), bytes_in)
-
-
-def examine(request: wire.Request, project: ProjectSpec, bytes_in: int, problems: list[GatewayError]) -> Draft:
-    """Like `draft`, but every error is put into `problems`, and what is wrong is left out."""
     history = _History(wants(project))
     for index, message in enumerate(request.messages):
         if not isinstance(message, wire.ToolResult):
@@ -73,7 +60,9 @@ def examine(request: wire.Request, project: ProjectSpec, bytes_in: int, problems
     return _drafted(request, history, tuple(tool for tool in tools if tool is not None), max_tokens, bytes_in)
 
 
-def _attempt(problems: list[GatewayError], work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+def _attempt(problems: list[GatewayError] | None, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    if problems is None:
+        return work(*args, **kwargs)
     try:
         return work(*args, **kwargs)
     except GatewayError as error:
@@ -83,23 +72,25 @@ def _attempt(problems: list[GatewayError], work: Callable[P, T], *args: P.args, 
 
 def _drafted(
     request: wire.Request, history: _History, tools: tuple[Tool, ...], max_tokens: int, bytes_in: int
-) -> Draft:
+) -> CallDraft:
     session = request.session_id
-    call = CallDraft(
+    return CallDraft(
         door="pepper",
         encode=wire.ENCODE,
         messages=tuple(history.messages),
         system=request.system or None,
         tools=tools,
-        max_tokens=max_tokens,
-        stream=bool(request.stream),
-        session=session[:_SESSION_LENGTH] if session else None,
+        options=GenerationOptions(
+            max_tokens=max_tokens,
+            stream=bool(request.stream),
+            session=session[:_SESSION_LENGTH] if session else None,
+        ),
+        attachments=tuple(history.attachments),
         bytes_in=bytes_in,
         spoiled=history.spoiled,
         keeps_pieces=True,
         origins=tuple(history.origins),
     )
-    return Draft(call, tuple(history.attachments))
 
 
 def wants(project: ProjectSpec) -> Wants:
@@ -248,11 +239,6 @@ def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
 def _check_name(name: str, path: str) -> None:
     if not wire.TOOL_NAME.fullmatch(name):
         raise _wrong("tool_name_refused", path, path=path, name=name[:_ID_LENGTH])
-
-
-def _tools(offered: list[wire.OfferedTool]) -> tuple[Tool, ...]:
-    seen: set[str] = set()
-    return tuple(_tool(index, tool, seen) for index, tool in enumerate(offered))
 
 
 def _tool(index: int, tool: wire.OfferedTool, seen: set[str]) -> Tool:

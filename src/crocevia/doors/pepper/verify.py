@@ -12,7 +12,7 @@ from crocevia.doors.pepper import decode, wire
 from crocevia.doors.pepper import wire_reports as reports
 from crocevia.doors.pepper.errors import TABLE, expected, refuse
 from crocevia.doors.pepper.head import read_head
-from crocevia.runtime.gateway import Estimate, Gateway, ProjectSpec, Route
+from crocevia.runtime.gateway import CallDraft, Estimate, Gateway, ProjectSpec, Route
 
 
 class VerifyEndpoint:
@@ -42,10 +42,10 @@ class VerifyEndpoint:
 
     async def _examine(self, request: wire.Request, project: ProjectSpec, size: int) -> reports.Report:
         problems: list[GatewayError] = []
-        found = decode.examine(request, project, size, problems)
+        found = decode.draft(request, project, size, problems)
         route = estimate = None
         try:
-            route = self._gateway.route(project, found.call)
+            route = self._gateway.route(project, found)
             if found.attachments and not problems:
                 route = await self._gateway.attach(route, found.attachments, decode.wants(project))
             estimate = self._gateway.estimate(project, route)
@@ -56,7 +56,7 @@ class VerifyEndpoint:
         return reports.Report(
             accettata=not problems,
             problemi=[_problem(error) for error in problems],
-            ragionamento_perso=_lost(route, found.call.origins),
+            ragionamento_perso=_lost(route, found.origins),
             app_senza_blocchi=bool(route and route.blockless and route.asked.model.reasoning != "off"),
             istruzioni=route.request.system if route is not None else None,
             risponde=_answerer(route) if route is not None else None,
@@ -88,12 +88,12 @@ def _answerer(route: Route) -> reports.Answerer:
         al_posto_di=asked.name if route.model.name != asked.name else None,
         riserva=asked.reserve,
         ragiona=route.request.reasoning != "off",
-        max_tokens=route.request.max_tokens,
+        max_tokens=route.request.options.max_tokens,
     )
 
 
 def _size(
-    request: wire.Request, found: decode.Draft, size: int, estimate: Estimate | None, route: Route | None
+    request: wire.Request, found: CallDraft, size: int, estimate: Estimate | None, route: Route | None
 ) -> reports.Size:
     return reports.Size(
         byte=size,

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core import json
-from crocevia.core.calls import AnswerFormat, Effort, Thinking, ToolChoice
+from crocevia.core.calls import AnswerFormat, Effort, Reasoning, ToolChoice
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Tool
 from crocevia.doors.responses import wire
@@ -134,15 +134,15 @@ def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
     )
 
 
-def thinking(given: wire.Reasoning | None) -> Thinking:
+def reasoning(given: wire.Reasoning | None) -> Reasoning:
     """Raises GatewayError(INVALID_REQUEST) for an effort or a summary that there is not."""
     if given is None:
-        return Thinking()
+        return Reasoning()
     for name, value, known in (("effort", given.effort, _EFFORTS), ("summary", given.summary, _SUMMARIES)):
         if value is not None and value not in known:
             choices = ", ".join(known)
             raise wrong(f"reasoning.{name}", "choice_of", path=f"reasoning.{name}", choices=choices)
-    return Thinking(effort=given.effort, summary=given.summary)  # type: ignore[arg-type]  # both are known words
+    return Reasoning(effort=given.effort, summary=given.summary)  # type: ignore[arg-type]  # both are known words
 
 
 _EFFORTS: Final[tuple[str, ...]] = get_args(Effort)

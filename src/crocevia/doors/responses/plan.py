@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core import json, sizes
-from crocevia.core.calls import Sampling
+from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
@@ -158,15 +158,17 @@ async def make(
         messages=messages,
         system="\n\n".join(text for text in (target.system, system) if text) or None,
         tools=tools.offered,
-        max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
-        stream=bool(request.stream or request.background),
-        session=session or request.prompt_cache_key,
+        options=GenerationOptions(
+            max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
+            stream=bool(request.stream or request.background),
+            session=session or request.prompt_cache_key,
+            tool_choice=tools.choice,
+            parallel_tool_calls=request.parallel_tool_calls is not False,
+            format=form,
+            sampling=_sampling(request),
+            reasoning=options.reasoning(request.reasoning),
+        ),
         bytes_in=bytes_in,
-        tool_choice=tools.choice,
-        parallel_tool_calls=request.parallel_tool_calls is not False,
-        format=form,
-        sampling=_sampling(request),
-        thinking=options.thinking(request.reasoning),
         agent=target.agent or None,
     )
     run = None

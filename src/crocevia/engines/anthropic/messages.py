@@ -14,13 +14,13 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest, Reasoning
+from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest, ReasoningMode
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.anthropic.stream import DIALECT, AnthropicDecoder
 from crocevia.engines.registry import EngineContext
-from crocevia.engines.upstream import sampling, shapes, thinking
+from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 _BASE_URL = "https://api.anthropic.com"
@@ -77,7 +77,7 @@ class AnthropicDialect:
         }
 
     def encode(self, request: ModelRequest) -> bytes:
-        body: dict[str, Any] = {"model": request.model, **_limits(request), "stream": request.stream}
+        body: dict[str, Any] = {"model": request.model, **_limits(request), "stream": request.options.stream}
         body |= {_SAMPLING[name]: value for name, value in sampling.given(request).items()}
         if request.tools:
             body["tools"] = _tools(request.tools)
@@ -94,10 +94,10 @@ class AnthropicDialect:
         return Abilities(quiet=_CANNOT_STOP.search(model) is None, documents=True, images=True)
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
-        if _thinking(request.model, _reasoning(request)) in _THINKS:
+        if _thinking(request.model, _mode(request)) in _THINKS:
             return frozenset({"stop"})
         # Models of today take one of the two, not both.
-        both = request.sampling.temperature is not None
+        both = request.options.sampling.temperature is not None
         return frozenset({"stop", "temperature"} if both else {"stop", "top_p"})
 
     def decoder(self) -> AnthropicDecoder:
@@ -106,13 +106,13 @@ class AnthropicDialect:
 
 def _limits(request: ModelRequest) -> dict[str, Any]:
     """`max_tokens` and, where the model is to think, how. Thinking counts towards the limit."""
-    limit = request.max_tokens
-    kind = _thinking(request.model, _reasoning(request))
+    limit = request.options.max_tokens
+    kind = _thinking(request.model, _mode(request))
     if kind is None:
         return {"max_tokens": limit}
     if kind != "enabled":
         return {"max_tokens": limit, "thinking": {"type": kind}}
-    budget = min(max(_MIN_THINKING, int(limit * _SHARE[thinking.of_three(request)])), _MAX_THINKING)
+    budget = min(max(_MIN_THINKING, int(limit * _SHARE[reasoning.of_three(request)])), _MAX_THINKING)
     return {
         "max_tokens": limit if budget < limit else limit + budget,
         "thinking": {"type": kind, "budget_tokens": budget},
@@ -120,25 +120,25 @@ def _limits(request: ModelRequest) -> dict[str, Any]:
 
 
 def _output(request: ModelRequest) -> dict[str, Any]:
-    config: dict[str, Any] = {} if request.format is None else {"format": _format(request.format)}
+    config: dict[str, Any] = {} if request.options.format is None else {"format": _format(request.options.format)}
     # A model that decides by itself how much to think is told how hard to try.
-    if request.thinking.effort is not None and _thinking(request.model, _reasoning(request)) == "adaptive":
-        config["effort"] = thinking.of_three(request)
+    if request.options.reasoning.effort is not None and _thinking(request.model, _mode(request)) == "adaptive":
+        config["effort"] = reasoning.of_three(request)
     return config
 
 
-def _reasoning(request: ModelRequest) -> Reasoning:
+def _mode(request: ModelRequest) -> ReasoningMode:
     """A model that thinks cannot be made to call a tool: who insists on a call gets one without thoughts."""
-    insists = bool(request.tools) and request.tool_choice.mode == "required"
-    return "off" if insists else thinking.reasoning(request)
+    insists = bool(request.tools) and request.options.tool_choice.mode == "required"
+    return "off" if insists else reasoning.mode(request)
 
 
 def _choice(request: ModelRequest) -> dict[str, Any]:
-    choice = request.tool_choice
+    choice = request.options.tool_choice
     wanted: dict[str, Any] = {"type": _CHOICES[choice.mode]}
     if choice.name is not None:
         wanted = {"type": "tool", "name": choice.name}
-    if not request.parallel_tool_calls and choice.mode != "none":
+    if not request.options.parallel_tool_calls and choice.mode != "none":
         wanted["disable_parallel_tool_use"] = True
     return {"tool_choice": wanted} if wanted != {"type": "auto"} else {}
 
@@ -149,9 +149,9 @@ def _format(wanted: AnswerFormat) -> dict[str, Any]:
     return {"type": "json_schema", "schema": wanted.schema}
 
 
-def _thinking(model: str, reasoning: Reasoning) -> str | None:
+def _thinking(model: str, mode: ReasoningMode) -> str | None:
     family = next((family for pattern, family in _FAMILIES if pattern.search(model)), _TODAY)
-    return family.off if reasoning == "off" else family.on
+    return family.off if mode == "off" else family.on
 
 
 def _tools(tools: tuple[Tool, ...]) -> list[dict[str, Any]]:

@@ -145,7 +145,7 @@ class Exchange:
 
     def _end(self, out: list[ModelEvent]) -> None:
         call = self._reply.call(f"call_{secrets.token_hex(12)}") if self._reply else None
-        free = self._request.tool_choice.mode == "auto"
+        free = self._request.options.tool_choice.mode == "auto"
         if free and call is not None and prompt.call_key(call) in self._answered:
             self._repeated = True
             return
@@ -183,14 +183,14 @@ class Exchange:
         if self._response.status == 400 and self._request.tools and await self._loosen():
             self._response.close()
             self._response = await self._open()
-        if self._response.status == 400 and self._request.format is not None:
-            param = self._request.format.param
+        if self._response.status == 400 and self._request.options.format is not None:
+            param = self._request.options.format.param
             raise GatewayError(Code.UNSUPPORTED, say("format_unsupported", param=param), param=param)
         if self._response.status != 200:
             raise upstream_errors.from_status(self._response.status, b"", None)
 
     async def _open(self) -> HttpResponse:
-        left = self._request.max_tokens - (self._spent.output_tokens or 0)
+        left = self._request.options.max_tokens - (self._spent.output_tokens or 0)
         body: dict[str, Any] = {
             "messages": self._messages,
             "max_tokens": max(1, min(left, self._room)),
@@ -200,10 +200,10 @@ class Exchange:
         }
         if self._request.tools:
             body["response_format"] = _format(self._choices())
-            if not self._answered and self._request.tool_choice.mode == "auto":
+            if not self._answered and self._request.options.tool_choice.mode == "auto":
                 body["logit_bias"] = [["reply", self._bias]]
-        elif self._request.format is not None:
-            body["response_format"] = _answer_format(self._request.format)
+        elif self._request.options.format is not None:
+            body["response_format"] = _answer_format(self._request.options.format)
         else:
             body["repeat_penalty"] = _REPEAT_PENALTY
         given = sampling.given(self._request)
@@ -215,7 +215,7 @@ class Exchange:
     def _choices(self) -> list[dict[str, Any]]:
         if self._only_reply:
             return [reply_schema()]
-        choice = self._request.tool_choice
+        choice = self._request.options.tool_choice
         tools = [tool for tool in self._request.tools if choice.name in (None, tool.name)]
         return [*map(self._call_schema, tools), *([] if choice.mode == "required" else [reply_schema()])]
 
@@ -257,10 +257,10 @@ class Exchange:
 
 def _plain(request: ModelRequest) -> ModelRequest:
     """Tools that may not be called need not be shown. Raises GatewayError(UNSUPPORTED): tools and a format at once."""
-    if request.tool_choice.mode == "none":
+    if request.options.tool_choice.mode == "none":
         request = msgspec.structs.replace(request, tools=())
-    if request.format is not None and request.tools:
-        param = request.format.param
+    if request.options.format is not None and request.tools:
+        param = request.options.format.param
         raise GatewayError(Code.UNSUPPORTED, say("format_with_tools", param=param), param=param)
     return request
 

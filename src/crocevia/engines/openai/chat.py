@@ -17,7 +17,7 @@ from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.openai.chat_stream import ChatDecoder
 from crocevia.engines.registry import EngineContext
-from crocevia.engines.upstream import sampling, shapes, thinking
+from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 BASE_URL = "https://api.openai.com/v1"
@@ -54,19 +54,20 @@ class ChatDialect:
     def encode(self, request: ModelRequest) -> bytes:
         # OpenAI's reasoning models refuse the old name of the limit; older servers do not know the new one.
         limit = "max_completion_tokens" if self._official else "max_tokens"
-        body: dict[str, Any] = {"model": request.model, limit: request.max_tokens, "stream": request.stream}
-        if request.stream:
+        asked = request.options
+        body: dict[str, Any] = {"model": request.model, limit: asked.max_tokens, "stream": asked.stream}
+        if asked.stream:
             body["stream_options"] = {"include_usage": True}
-        asked = thinking.reasoning(request)
-        if asked == "on" or (asked == "always" and request.thinking.effort is not None):
-            body["reasoning_effort"] = thinking.effort(request) if self._official else thinking.of_three(request)
-        if self._official and request.session:
-            body["prompt_cache_key"] = request.session
+        mode = reasoning.mode(request)
+        if mode == "on" or (mode == "always" and asked.reasoning.effort is not None):
+            body["reasoning_effort"] = reasoning.effort(request) if self._official else reasoning.of_three(request)
+        if self._official and asked.session:
+            body["prompt_cache_key"] = asked.session
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
             body.update(_choice(request))
-        if request.format is not None:
-            body["response_format"] = _format(request.format)
+        if asked.format is not None:
+            body["response_format"] = _format(asked.format)
         body.update(sampling.given(request))
         body["messages"] = self._messages(request)
         return msgspec.json.encode(body)
@@ -126,8 +127,8 @@ class ChatDialect:
 
 def _choice(request: ModelRequest) -> dict[str, Any]:
     """Only what is not the default: many servers know no more."""
-    fields: dict[str, Any] = {} if request.parallel_tool_calls else {"parallel_tool_calls": False}
-    choice = request.tool_choice
+    fields: dict[str, Any] = {} if request.options.parallel_tool_calls else {"parallel_tool_calls": False}
+    choice = request.options.tool_choice
     if choice.name is not None:
         fields["tool_choice"] = {"type": "function", "function": {"name": choice.name}}
     elif choice.mode != "auto":

@@ -18,7 +18,7 @@ from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, Te
 from crocevia.engines.openai.chat import BASE_URL, bearer, is_official
 from crocevia.engines.openai.responses_stream import DIALECT, ResponsesDecoder
 from crocevia.engines.registry import EngineContext
-from crocevia.engines.upstream import sampling, shapes, thinking
+from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 _IDS = re.compile(r"[\x21-\x7e]{1,64}")
@@ -49,23 +49,23 @@ class ResponsesDialect:
     def encode(self, request: ModelRequest) -> bytes:
         body: dict[str, Any] = {
             "model": request.model,
-            "max_output_tokens": request.max_tokens,
+            "max_output_tokens": request.options.max_tokens,
             "store": False,
-            "stream": request.stream,
+            "stream": request.options.stream,
         }
         if not _UNREASONING.match(request.model):
             # Models of today reason unasked; what comes without its encrypted content could not be sent back.
             body["include"] = ["reasoning.encrypted_content"]
-            if thinking.reasoning(request) != "off":
-                summary = request.thinking.summary or "auto"
-                body["reasoning"] = {"effort": thinking.effort(request), "summary": summary}
-        if self._official and request.session:
-            body["prompt_cache_key"] = request.session
+            if reasoning.mode(request) != "off":
+                summary = request.options.reasoning.summary or "auto"
+                body["reasoning"] = {"effort": reasoning.effort(request), "summary": summary}
+        if self._official and request.options.session:
+            body["prompt_cache_key"] = request.options.session
         if request.tools:
             body["tools"] = [_tool(tool) for tool in request.tools]
             body.update(_choice(request))
-        if request.format is not None:
-            body["text"] = {"format": _format(request.format)}
+        if request.options.format is not None:
+            body["text"] = {"format": _format(request.options.format)}
         body.update(sampling.given(request))
         if request.system and request.system.strip():
             body["instructions"] = request.system
@@ -83,8 +83,8 @@ class ResponsesDialect:
 
 
 def _choice(request: ModelRequest) -> dict[str, Any]:
-    fields: dict[str, Any] = {} if request.parallel_tool_calls else {"parallel_tool_calls": False}
-    choice = request.tool_choice
+    fields: dict[str, Any] = {} if request.options.parallel_tool_calls else {"parallel_tool_calls": False}
+    choice = request.options.tool_choice
     if choice.name is not None:
         fields["tool_choice"] = {"type": "function", "name": choice.name}
     elif choice.mode != "auto":

@@ -84,7 +84,7 @@ class ScriptedEngine:
         for beat in play(self._steps(scene), scene):
             if isinstance(beat, float):
                 await _wait(beat, deadline)
-            elif request.stream:
+            elif request.options.stream:
                 yield beat
                 await _wait(0, deadline)  # a long text must not hold the loop
             else:

@@ -102,7 +102,7 @@ class UpstreamEngine:
         while True:
             kept, left_out = sampling.narrowed(request, self._dialect.takes(request), self._rejected)
             try:
-                answer, batch = await self._begin(self._dialect.encode(kept), request.stream, deadline)
+                answer, batch = await self._begin(self._dialect.encode(kept), request.options.stream, deadline)
             except GatewayError as failure:
                 if not sampling.learned(kept, failure, self._rejected):
                     raise

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.core.calls import GenerationOptions
 from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
 from crocevia.core.errors import GatewayError, Message
 from crocevia.core.messages import user
@@ -93,11 +94,14 @@ async def preview(ask: Ask) -> Answer:
 
 async def _call(ask: Ask, name: str) -> Tested:
     project = ProjectSpec(name=TESTER, model=name, mode="agent")
-    draft = CallDraft(door="panel", encode="test", messages=(user(QUESTION),), max_tokens=256)
+    draft = CallDraft(
+        door="panel", encode="test", messages=(user(QUESTION),), options=GenerationOptions(max_tokens=256)
+    )
     started, first, error = time.monotonic(), None, None
     text, usage = "", Usage()
     try:
-        call = ask.services.gateway.open_call(project, draft)
+        gateway = ask.services.gateway
+        call = gateway.open_call(project, draft, gateway.route(project, draft))
         async with call:
             async for _ in call:
                 first = first if first is not None else time.monotonic() - started

@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core.answers import Answer
-from crocevia.core.calls import ToolChoice
+from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, RecipeSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.events import StopReason
@@ -167,10 +167,12 @@ class Exchange:
             messages=tuple(messages),
             system=self._recipe.instructions,
             tools=() if self._search is None else (websearch.TOOL,),
-            tool_choice=ToolChoice(mode="none") if last and self._search is not None else ToolChoice(),
-            max_tokens=question.max_tokens,
-            stream=False,
-            session=question.conversation,
+            options=GenerationOptions(
+                max_tokens=question.max_tokens,
+                stream=False,
+                session=question.conversation,
+                tool_choice=ToolChoice(mode="none") if last and self._search is not None else ToolChoice(),
+            ),
             bytes_in=question.bytes_in,
             going_on=going_on,
         )

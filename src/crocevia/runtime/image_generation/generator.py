@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import GenerationOptions, ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.images import ImageEngine, ImageRequest, ImageResult, ImageSetting, Picture
@@ -16,6 +16,8 @@ from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
 
 ENCODE: Final = "image"
 LONGEST: Final = 300.0
+
+_NOTHING: Final = GenerationOptions(max_tokens=0)  # no text comes of it
 
 
 class PaidImages(msgspec.Struct, frozen=True):
@@ -54,7 +56,7 @@ class ImageGenerator:
                 user_id=user_id,
                 model=spec,
                 engine=engine.name,
-                asked=ModelRequest(model=spec.upstream, messages=(user(request.prompt),), max_tokens=0),
+                asked=ModelRequest(model=spec.upstream, messages=(user(request.prompt),), options=_NOTHING),
                 seconds=LONGEST,
                 bytes_in=len(request.prompt.encode()) + sum(len(picture.data) for picture in inputs),
             )

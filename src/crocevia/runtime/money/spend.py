@@ -115,8 +115,10 @@ class Spend:
             known = self._budgets[project.name] = (project, budget_of(project))
         return known[1]
 
-    def reserve(self, project: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float) -> Charge:
-        """Set the call's money aside.
+    def reserve(
+        self, project: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float, *, prompt: int | None = None
+    ) -> Charge:
+        """Set the call's money aside. prompt: `prompt_tokens` of the request, where they are known.
 
         Raises GatewayError: BUDGET_EXHAUSTED with `retry_after`; MODEL_UNPRICED if the project has a budget and
         nobody knows what the model costs.
@@ -126,9 +128,10 @@ class Spend:
             raise GatewayError(
                 Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model.name), retry_after=UNPRICED_SECONDS
             )
-        estimate = (
-            0 if rates is None or rates.free else ceiling(prompt_tokens(request, model), request.max_tokens, rates)
-        )
+        estimate = 0
+        if rates is not None and not rates.free:
+            prompt = prompt_tokens(request, model) if prompt is None else prompt
+            estimate = ceiling(prompt, request.options.max_tokens, rates)
         return Charge(self, project, rates, self.ledger.reserve(project.name, budget, estimate, now))
 
     def standing(self, project: ProjectSpec) -> Standing:

@@ -18,6 +18,7 @@ from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.history import open_round
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
 from crocevia.documents.intake import Taken
+from crocevia.runtime.drafts import CallDraft
 from crocevia.runtime.reasoning.fingerprints import NOTE, Fingerprints, Trail
 
 MISSING: Final = "missing"
@@ -36,18 +37,13 @@ class Loss(msgspec.Struct, frozen=True):
     why: str
 
 
-class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """A call before it is decided who answers.
-
-    request: composed for `model`; files may still stand in it as placeholders. max_tokens: as the caller asked.
-    spoiled: why the pieces of a message, by its index, could not be read. keeps_pieces: the caller could send them.
-    """
+class RoutingRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A call before it is decided who answers."""
 
     model: ModelSpec
+    draft: CallDraft
     request: ModelRequest
-    max_tokens: int
-    keeps_pieces: bool = True
-    spoiled: Mapping[int, str] = {}
+    """The draft composed for `model`; files may still stand in it as placeholders."""
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +53,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     place of the placeholders in `request`.
     """
 
-    asked: Question
+    asked: RoutingRequest
     model: ModelSpec
     engine: Engine
     request: ModelRequest
@@ -86,18 +82,19 @@ class Router:
         self._engines = engines
         self.memory = memory
 
-    def route(self, asked: Question, models: Mapping[str, ModelSpec]) -> Route:
+    def route(self, asked: RoutingRequest, models: Mapping[str, ModelSpec]) -> Route:
         """Raises GatewayError: UNAVAILABLE for an engine that cannot be used, INVALID_REQUEST when the model needs
         pieces that did not come and nothing else can answer.
         """
         model, request = asked.model, asked.request
         engine = self._engines(model.engine)
         rounds = open_round(request.messages)
-        if not rounds and not asked.spoiled and not any(map(_opaque, request.messages)):
+        spoiled = asked.draft.spoiled
+        if not rounds and not spoiled and not any(map(_opaque, request.messages)):
             return Route(asked=asked, model=model, engine=engine, request=request)
         losses = self._judge(asked, engine)
         lost = {loss.index for loss in losses}
-        missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in asked.spoiled]
+        missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in spoiled]
         blockless = bool(missing) if rounds else None
         if lost:
             request = msgspec.structs.replace(request, messages=_kept(request.messages, lost))
@@ -116,11 +113,13 @@ class Router:
         if route.engine.dialect == _PLAIN:
             return None  # it was sent nothing that it gave
         bare = tuple(_bare(message) for message in asked.request.messages)
-        spoiled = {i: REJECTED for i, message in enumerate(asked.request.messages) if _opaque(message) is not None}
+        rejected = {i: REJECTED for i, message in enumerate(asked.request.messages) if _opaque(message) is not None}
         if asked.model.reasoning != "off":
-            spoiled |= {i: REJECTED for i in open_round(asked.request.messages)}
+            rejected |= {i: REJECTED for i in open_round(asked.request.messages)}
         again = msgspec.structs.replace(
-            asked, request=msgspec.structs.replace(asked.request, messages=bare), spoiled={**spoiled, **asked.spoiled}
+            asked,
+            draft=msgspec.structs.replace(asked.draft, spoiled={**rejected, **asked.draft.spoiled}),
+            request=msgspec.structs.replace(asked.request, messages=bare),
         )
         found = self.route(again, models)
         if found.request == route.request and found.engine is route.engine:
@@ -132,7 +131,7 @@ class Router:
         model = models.get(asked.model.reserve or "", asked.model)
         engine = self._engines(model.engine)
         if model is asked.model and (model.reasoning == "always" or not engine.abilities(model.upstream).quiet):
-            if missing and asked.keeps_pieces:
+            if missing and asked.draft.keeps_pieces:
                 raise _pieces_needed(asked.model, missing[0])
             return route  # they came, but are worth nothing any more: the answer is a little less reasoned
         request = msgspec.structs.replace(
@@ -140,18 +139,18 @@ class Router:
             model=model.upstream,
             messages=tuple(_unthinking(message, engine.dialect) for message in route.request.messages),
             reasoning="off",
-            max_tokens=asked.max_tokens,
+            options=asked.draft.options,
         )
         return msgspec.structs.replace(route, model=model, engine=engine, request=request, quiet=True)
 
-    def _judge(self, asked: Question, engine: Engine) -> tuple[Loss, ...]:
+    def _judge(self, asked: RoutingRequest, engine: Engine) -> tuple[Loss, ...]:
         """The messages whose pieces are not sent, in order."""
         losses: list[Loss] = []
         messages = asked.request.messages
         thinks = any((opaque := _opaque(message)) is not None and opaque.thinks for message in messages)
         trail = self.memory.trail(asked.request) if thinks else None
         for index, message in enumerate(messages):
-            why = asked.spoiled.get(index) or self._why_not(_opaque(message), engine.dialect, trail)
+            why = asked.draft.spoiled.get(index) or self._why_not(_opaque(message), engine.dialect, trail)
             if why is not None:
                 losses.append(Loss(index, why))
             if trail is not None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
-from crocevia.core.calls import ToolChoice
+from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.errors import Code, GatewayError, say
 from crocevia.core.messages import Message, user
 from crocevia.core.sizes import tokens
@@ -18,7 +18,7 @@ from crocevia.core.turn.files import filled
 from crocevia.core.turn.files import spoken as spoken_of
 from crocevia.core.turn.instance import Instance
 from crocevia.runtime.control.context import Control
-from crocevia.runtime.gateway import Call, CallDraft, Gateway
+from crocevia.runtime.gateway import Call, CallDraft, Gateway, Route
 from crocevia.runtime.turns import attachments, prompts
 from crocevia.runtime.turns.asides import UtilityCall
 from crocevia.runtime.turns.budget import TurnBudget
@@ -78,8 +78,9 @@ class ModelRunner:
             context, model = driver.turn.context(instance.id), instance.card.model
             context = await attachments.fill(self._control, self._gateway, driver.session.chat.user_id, model, context)
             draft = self._draft(driver, instance, part, context)
-            async with self._money(driver, instance, draft):
-                call = self._open(driver, instance, draft)
+            route = self._gateway.route_model(driver.session.chat.user_id, model, draft)
+            async with self._money(instance, route):
+                call = self._open(driver, instance, draft, route)
                 await self._listen(call, heard)
                 cut, bill = call.cut is not None and call.fold.stop is None, bill_of(call, instance)
                 await driver.report(step.failed(STOPPED, bill) if cut else step.answered(call, bill))
@@ -156,23 +157,23 @@ class ModelRunner:
             self._hurry.set()
             await self._titled.wait()
 
-    def _money(self, driver: Driver, instance: Instance, draft: CallDraft) -> AbstractAsyncContextManager[None]:
+    def _money(self, instance: Instance, route: Route) -> AbstractAsyncContextManager[None]:
         """What the call may cost, set aside within the turn's limit. Raises like `_most`."""
-        most = self._most(driver, instance, draft)
+        most = self._most(instance, route)
         return self._budget.reserve(most) if most else nullcontext()
 
-    def _most(self, driver: Driver, instance: Instance, draft: CallDraft) -> float:
+    def _most(self, instance: Instance, route: Route) -> float:
         """What the call may cost at most; 0 without a limit. Raises GatewayError: MODEL_UNPRICED."""
         if instance.card.free or not self._budget.bounded:
             return 0.0
         model = instance.card.model
-        most = self._gateway.most_usd(driver.session.chat.user_id, model, draft)
+        most = self._gateway.most_usd(route)
         if most is None:
             raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model))
         return most
 
-    def _open(self, driver: Driver, instance: Instance, draft: CallDraft) -> Call:
-        return self._gateway.open_model(driver.session.chat.user_id, instance.card.model, draft)
+    def _open(self, driver: Driver, instance: Instance, draft: CallDraft, route: Route) -> Call:
+        return self._gateway.open_model(driver.session.chat.user_id, instance.card.model, draft, route)
 
     def _draft(
         self, driver: Driver, instance: Instance, part: AgentSetup, messages: tuple[Message, ...], encode: str = "turn"
@@ -186,9 +187,11 @@ class ModelRunner:
             messages=messages,
             system=part.system or None,
             tools=() if aside else part.tools,
-            tool_choice=ToolChoice() if aside else _choice(instance, part),
-            stream=not aside,
-            session=driver.session.chat.id,
+            options=GenerationOptions(
+                tool_choice=ToolChoice() if aside else _choice(instance, part),
+                stream=not aside,
+                session=driver.session.chat.id,
+            ),
             agent=instance.agent.name,
             going_on=True,
         )
@@ -200,8 +203,9 @@ class ModelRunner:
         draft = self._draft(driver, instance, part, filled(messages, spoken_of), encode)
 
         def opening() -> Call:
-            self._most(driver, instance, draft)
-            return self._open(driver, instance, draft)
+            route = self._gateway.route_model(driver.session.chat.user_id, instance.card.model, draft)
+            self._most(instance, route)
+            return self._open(driver, instance, draft, route)
 
         return UtilityCall(instance, opening)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from crocevia.core.calls import ToolChoice
+import msgspec
+
+from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.messages import Message
 from crocevia.core.turn.run_request import RunRequest
 from crocevia.runtime.gateway import CallDraft
@@ -19,21 +21,16 @@ def drafted(
         messages=messages,
         system=part.system or None,
         tools=part.tools,
-        max_tokens=request.max_tokens,
-        stream=request.stream,
-        session=request.session,
+        options=_options(request, part),
         bytes_in=0 if going_on else request.bytes_in,
-        tool_choice=_choice(request, part),
-        parallel_tool_calls=request.parallel,
-        format=request.format,
-        sampling=request.sampling,
-        thinking=request.thinking,
         agent=agent,
         going_on=going_on,
     )
 
 
-def _choice(request: RunRequest, part: AgentSetup) -> ToolChoice:
+def _options(request: RunRequest, part: AgentSetup) -> GenerationOptions:
     """A caller can forbid its own tools, not the agent's; what it demands is demanded until the run ends with it."""
     own = len(part.tools) > len(request.tools)
-    return ToolChoice() if own and request.choice.mode == "none" else request.choice
+    if own and request.options.tool_choice.mode == "none":
+        return msgspec.structs.replace(request.options, tool_choice=ToolChoice())
+    return request.options

@@ -10,7 +10,7 @@ from crocevia.asgi.hangup import watching
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.calls import Sampling
+from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
 from crocevia.doors.responses import head, items, options, orders
@@ -124,14 +124,16 @@ async def _draft(
         messages=talk.messages,
         system=system or None,
         tools=tools.offered,
-        max_tokens=_limit(request),
-        stream=bool(request.stream),
-        session=session or request.prompt_cache_key,
+        options=GenerationOptions(
+            max_tokens=_limit(request),
+            stream=bool(request.stream),
+            session=session or request.prompt_cache_key,
+            tool_choice=tools.choice,
+            parallel_tool_calls=request.parallel_tool_calls is not False,
+            format=options.answer_format(_format(request.response_format), "response_format"),
+            sampling=_sampling(request),
+        ),
         bytes_in=bytes_in,
-        tool_choice=tools.choice,
-        parallel_tool_calls=request.parallel_tool_calls is not False,
-        format=options.answer_format(_format(request.response_format), "response_format"),
-        sampling=_sampling(request),
         agent=target.agent or None,
     )
     return draft, added

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from crocevia.core.calls import Effort, ModelRequest, Reasoning
+from crocevia.core.calls import Effort, ModelRequest, ReasoningMode
 
 _DEFAULT: Final[Effort] = "medium"
 _THREE: Final[dict[Effort, str]] = {"none": "low", "minimal": "low", "xhigh": "high"}
 
 
-def reasoning(request: ModelRequest) -> Reasoning:
+def mode(request: ModelRequest) -> ReasoningMode:
     """Off where its caller wants none and it need not; a model that is not declared to reason is never asked to."""
-    return "off" if request.reasoning == "on" and request.thinking.effort == "none" else request.reasoning
+    return "off" if request.reasoning == "on" and request.options.reasoning.effort == "none" else request.reasoning
 
 
 def effort(request: ModelRequest) -> Effort:
     """As the caller said, else a medium one."""
-    return request.thinking.effort or _DEFAULT
+    return request.options.reasoning.effort or _DEFAULT
 
 
 def of_three(request: ModelRequest) -> str:
