@@ -6,8 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.core import json_schema
 from crocevia.core.declared import Refused
+from crocevia.runtime import json_schema
 from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
 from crocevia.storage import user_tools as rows
 from crocevia.storage.database import Transaction
