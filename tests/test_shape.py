@@ -11,8 +11,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 MAX_LINES = 600
+MAX_TEMPLATE_COLUMNS = 140
 ROOMS = ("src", "sdk/python/src", "bench", "examples")
 SOURCES = sorted(path for room in ROOMS for path in ROOT.glob(f"{room}/**/*.py"))
+TEMPLATES = sorted((ROOT / "src").glob("**/*.html"))
 IMPORTED_AS = {"argon2-cffi": "argon2", "markdown-it-py": "markdown_it", "pillow": "PIL"}
 
 
@@ -32,6 +34,12 @@ def test_a_module_says_what_it_is_for(path: Path) -> None:
 def test_no_field_is_raw_json_or_none(path: Path) -> None:
     """msgspec decodes nothing but null into such a field. JSON null as a default, or `Raw | UnsetType`, takes both."""
     assert not re.findall(r"^ {4}\w+: (?:msgspec\.)?Raw \| None", path.read_text(encoding="utf-8"), re.MULTILINE)
+
+
+@pytest.mark.parametrize("path", TEMPLATES, ids=lambda path: path.name)
+def test_a_template_can_be_read_without_scrolling_sideways(path: Path) -> None:
+    lines = enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+    assert not [f"{path.name}:{at}" for at, line in lines if len(line) > MAX_TEMPLATE_COLUMNS]
 
 
 def test_core_may_import_no_dependency_but_msgspec() -> None:

@@ -34,3 +34,9 @@ ICONS: Final[dict[str, str]] = {
     "auto": "M3 5h18v12H3zM9 21h6M12 17v4",
     "plus": "M12 5v14M5 12h14",
 }
+
+FAVICON: Final = (
+    "data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 24 24' fill='none' stroke='%230b63ce' "
+    "stroke-width='2.4'%3E%3Cpath d='M3 12h18M12 21V3M7 7l10 10'/%3E%3C/svg%3E"
+)
+"""The browser's icon of a page, as a URL."""

@@ -18,7 +18,7 @@ from crocevia.core.errors import Message
 from crocevia.core.texts import Language
 from crocevia.core.texts import render as render_message
 from crocevia.panel import formats, words
-from crocevia.panel.icons import ICONS
+from crocevia.panel.icons import FAVICON, ICONS
 from crocevia.panel.web import Ask, Shown, local_path
 
 SECURITY: Final = {
@@ -88,7 +88,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(icons=ICONS, static=static_path, navigation=NAVIGATION)
+    made.globals.update(icons=ICONS, favicon=FAVICON, static=static_path, navigation=NAVIGATION)
     return made
 
 
