@@ -13,7 +13,7 @@ from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.app.service import open_service
 from crocevia.config import Settings
 from crocevia.core.catalogue import EngineSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.home import Home
 from tests.aio import run
 from tests.app.serving import BRAIN, declare
@@ -29,7 +29,7 @@ class Log:
 
 @pytest.mark.parametrize(
     ("fault", "told"),
-    [(GatewayError(Code.UNAVAILABLE), False), (OSError("private"), True), (ValueError("private"), True)],
+    [(GatewayError(Reason.UNAVAILABLE), False), (OSError("private"), True), (ValueError("private"), True)],
 )
 def test_a_sweep_that_fails_stops_neither_the_others_nor_the_next_round(fault: Exception, told: bool) -> None:
     async def work() -> None:

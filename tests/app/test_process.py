@@ -33,7 +33,7 @@ home = Home(Path(sys.argv[1]))
 try:
     sys.exit(run(load(home, flags={"server.port": int(sys.argv[2]), "log.format": "json"}), home))
 except GatewayError as error:
-    sys.exit(f"refused: {error.message.key}")
+    sys.exit(f"refused: {error.message.reason}")
 """
 HEAVY = (
     "aiohttp",

@@ -41,7 +41,7 @@ def test_a_caller_who_falls_silent_is_not_waited_for_without_end(
     monkeypatch.setattr(body, "UPLOAD_SECONDS", 0.05)
     with pytest.raises(GatewayError) as failure:
         read(*before)
-    assert (failure.value.code, failure.value.message.key) == (Code.INVALID_REQUEST, "body_too_slow")
+    assert (failure.value.code, failure.value.message.reason) == (Code.INVALID_REQUEST, "body_too_slow")
 
 
 @pytest.mark.parametrize("before", [(), (piece(b"ab", True),)], ids=["not a byte", "half of it"])

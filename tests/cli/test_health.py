@@ -47,14 +47,14 @@ CASES = {
 def test_what_a_caller_saw_is_judged(case: str) -> None:
     head, pieces, expected = CASES[case]
     wrong = [finding for finding in streaming(head, pieces) if finding.level != "ok"]
-    assert {finding.message.key for finding in wrong} == expected
+    assert {finding.message.reason for finding in wrong} == expected
     assert all(finding.hint is not None for finding in wrong), "what is wrong comes with what to do"
 
 
 def test_pings_are_counted() -> None:
     pieces = [*reads((15.0, []), (30.0, []), data=b": ping\n\n"), *reads((31.0, ["delta"]), (31.2, ["done"]))]
     (pace,) = [finding for finding in streaming(Opened(200, SSE, 0.1), pieces) if finding.level == "ok"]
-    assert pace.message.args["pings"] == 2
+    assert pace.message.details["pings"] == 2
 
 
 @pytest.mark.parametrize("language", ["en", "it"])

@@ -2,7 +2,7 @@ import string
 
 import pytest
 
-from crocevia.core.errors import Code, say
+from crocevia.core.errors import Code, Reason, say
 from crocevia.core.texts import render, sentences
 
 
@@ -23,5 +23,5 @@ def test_every_code_has_a_sentence_in_both_languages(code: Code) -> None:
 
 
 def test_a_missing_argument_stays_visible_instead_of_failing() -> None:
-    assert render(say("too_large"), "en") == "The request is larger than {limit}."
-    assert render(say("too_large", limit="32 MB"), "it") == "La richiesta supera 32 MB."
+    assert render(say(Reason.TOO_LARGE), "en") == "The request is larger than {limit}."
+    assert render(say(Reason.TOO_LARGE, limit="32 MB"), "it") == "La richiesta supera 32 MB."

@@ -41,7 +41,7 @@ async def refused(work: Awaitable[Any]) -> str:
     assert caught.value.code is Code.INVALID_REQUEST
     for language in ("en", "it"):
         assert "{" not in render(caught.value.message, language)  # type: ignore[arg-type]
-    return caught.value.message.key
+    return caught.value.message.reason
 
 
 def scenario(handle: Handler, work: Callable[[Fetcher, Server, Server], Awaitable[None]]) -> None:
@@ -79,7 +79,7 @@ def outcome(handle: Handler, policy: FetchPolicy = ANY, path: str = "/x") -> str
             result.append(await fetching)
         except GatewayError as error:
             assert error.code is Code.INVALID_REQUEST
-            result.append(error.message.key)
+            result.append(error.message.reason)
 
     scenario(handle, work)
     return result[0]

@@ -26,7 +26,7 @@ def refusal(data: bytes, *, side: int = 8000, upright: bool = False) -> str:
     with pytest.raises(GatewayError) as caught:
         taken(data, side=side, upright=upright)
     assert caught.value.code is Code.INVALID_REQUEST
-    return caught.value.message.key
+    return caught.value.message.reason
 
 
 def colours(data: bytes) -> tuple[tuple[int, int], str, str]:
@@ -124,7 +124,7 @@ def test_a_photo_that_breaks_in_its_worker_is_a_clear_refusal_or_a_picture(data:
     try:
         assert colours(taken(data, side=30, upright=True)[1])[0] <= (64, 64)
     except GatewayError as error:
-        assert error.message.key in {"image_damaged", "file_broke", "file_heavy"}
+        assert error.message.reason in {"image_damaged", "file_broke", "file_heavy"}
 
 
 def test_a_header_that_lies_low_does_not_get_a_bomb_decoded() -> None:

@@ -64,12 +64,12 @@ def refusal(
     error = caught.value
     shown = render(error.message, "en")
     assert "{" not in shown
-    if error.message.key != "part_refused":
-        return error.code, error.message.key, error.param
-    reason = error.message.args["reason"]
+    if error.message.reason != "part_refused":
+        return error.code, error.message.reason, error.param
+    reason = error.message.details["reason"]
     assert error.param is not None
     assert shown.startswith(error.param + ": ")
-    return error.code, reason.key, error.param  # type: ignore[union-attr]
+    return error.code, reason.reason, error.param  # type: ignore[union-attr]
 
 
 def test_an_engine_that_reads_pdfs_gets_the_file_as_it_came() -> None:

@@ -44,7 +44,7 @@ async def refusal(work: Awaitable[Any]) -> str:
     assert caught.value.code is Code.INVALID_REQUEST
     for language in ("en", "it"):
         assert "{" not in render(caught.value.message, language)  # type: ignore[arg-type]
-    return caught.value.message.key
+    return caught.value.message.reason
 
 
 HOSTILE = {

@@ -82,8 +82,8 @@ def test_what_is_not_allowed_is_refused_by_its_real_type(case: str) -> None:
     with pytest.raises(GatewayError) as caught:
         settle(data, declared, "x", allowed)
     assert caught.value.code is Code.INVALID_REQUEST
-    assert caught.value.message.key == "type_not_accepted"
-    assert named is None or caught.value.message.args == {"type": named}
+    assert caught.value.message.reason == "type_not_accepted"
+    assert named is None or caught.value.message.details == {"type": named}
 
 
 def test_a_pdf_behind_a_few_lines_is_a_pdf_and_a_text_about_pdfs_is_not() -> None:

@@ -275,7 +275,7 @@ def test_a_certificate_that_nobody_signed_is_not_trusted() -> None:
             try:
                 with pytest.raises(GatewayError) as failure:
                     await send(http, provider.url)
-                assert failure.value.message.key == "upstream_untrusted"
+                assert failure.value.message.reason == "upstream_untrusted"
                 assert not failure.value.retryable
                 assert provider.requests == []
             finally:

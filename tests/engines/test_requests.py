@@ -478,7 +478,7 @@ def test_a_schema_that_is_no_object_is_refused_by_the_name_of_its_tool(kind: str
     with pytest.raises(GatewayError) as failure:
         dialect(kind).encode(request(tools=(tool,)))
     assert failure.value.code is Code.INVALID_REQUEST
-    assert failure.value.message.args == {"tool": "odd"}
+    assert failure.value.message.details == {"tool": "odd"}
 
 
 PNG = FilePart(kind="image", media_type="image/png", data=b"\x89PNG", name="")

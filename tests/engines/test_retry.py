@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
 
 POLICY = RetryPolicy(attempts=4, base=0.5, cap=2.0, patience=20.0)
 
 
 def overloaded(after: int | None = None, retryable: bool = True) -> GatewayError:
-    return GatewayError(Code.UPSTREAM_OVERLOADED, retry_after=after, retryable=retryable)
+    return GatewayError(Reason.UPSTREAM_OVERLOADED, retry_after=after, retryable=retryable)
 
 
 def test_waits_double_up_to_the_cap_and_end_with_the_attempts() -> None:

@@ -189,7 +189,7 @@ def test_the_first_rule_whose_conditions_all_hold_answers(
 
 def test_a_call_that_no_rule_fits_is_rejected_with_the_reason() -> None:
     error = failure([{"when": {"contains": "bye"}, "say": [{"text": "x"}]}])
-    assert (error.code, error.message.key) == (Code.UPSTREAM_REJECTED, "script_no_rule")
+    assert (error.code, error.message.reason) == (Code.UPSTREAM_REJECTED, "script_no_rule")
 
 
 def test_a_delay_ends_at_the_deadline() -> None:

@@ -59,7 +59,7 @@ def test_a_wrong_script_is_refused_naming_rule_and_step(script: list[dict[str, A
     with pytest.raises(GatewayError) as caught:
         parse(script, engine="puppet")
     error = caught.value
-    assert (error.code, error.message.key, error.param) == (Code.INVALID_REQUEST, key, f"engines.puppet.{where}")
+    assert (error.code, error.message.reason, error.param) == (Code.INVALID_REQUEST, key, f"engines.puppet.{where}")
     assert all("{" not in render(error.message, language) for language in ("en", "it"))  # type: ignore[arg-type]
 
 

@@ -157,7 +157,7 @@ def outcome(kind: str, chunks: list[bytes]) -> list[ModelEvent] | tuple[Code, bo
     try:
         return streamed(kind, chunks)
     except GatewayError as failure:
-        return failure.code, failure.retryable, failure.message.key
+        return failure.code, failure.retryable, failure.message.reason
 
 
 def test_every_transcript_has_its_meaning_written_down() -> None:

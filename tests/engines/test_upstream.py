@@ -214,7 +214,7 @@ def test_nothing_reachable_is_tried_again_and_then_said() -> None:
         engine = UpstreamEngine("e", dialect("anthropic", "http://127.0.0.1:1"), http, RetryPolicy(base=0))
         try:
             _, failure = await failure_of(engine)
-            assert (failure.code, failure.message.key) == (Code.UPSTREAM_FAILED, "upstream_unreachable")
+            assert (failure.code, failure.message.reason) == (Code.UPSTREAM_FAILED, "upstream_unreachable")
             with pytest.raises(GatewayError):
                 await engine.probe()
         finally:

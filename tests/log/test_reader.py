@@ -279,8 +279,8 @@ def test_a_cursor_outside_the_log_is_refused_with_what_the_log_holds(
     with pytest.raises(GatewayError) as error:
         check_cursor(BOUNDS, after, epoch)
     assert error.value.code is Code.CONFLICT
-    assert error.value.message.key == "cursor_expired"
-    assert error.value.message.args == {"reason": reason, "epoch": "now", "first_seq": 11, "last_seq": 20}
+    assert error.value.message.reason == "cursor_expired"
+    assert error.value.message.details == {"reason": reason, "epoch": "now", "first_seq": 11, "last_seq": 20}
 
 
 @pytest.mark.parametrize("after", [10, 11, 20])

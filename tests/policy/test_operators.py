@@ -59,7 +59,7 @@ def test_the_client_is_the_first_hop_that_no_trusted_proxy_is(asked: Approach, a
 def test_a_forwarded_request_that_nobody_vouches_for_is_refused(asked: Approach) -> None:
     with pytest.raises(GatewayError) as refused:
         client(asked, PROXIED)
-    assert (refused.value.code, refused.value.message.key) == (Code.FORBIDDEN, "proxy_attribution")
+    assert (refused.value.code, refused.value.message.reason) == (Code.FORBIDDEN, "proxy_attribution")
 
 
 @given(header=st.text(max_size=60), peer=st.text(max_size=20))

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ModelEvent, UsageReported
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import CallDraft, CallLimits, Cut
@@ -223,7 +223,7 @@ def test_a_thousand_calls_that_end_in_every_way_leave_nothing() -> None:
     async def work() -> None:
         dice = random.Random(7)
         never = asyncio.Event()
-        plays = [PLAIN, (say("a"), never), (GatewayError(Code.UPSTREAM_FAILED),), (RuntimeError("x"),), (say("a"),)]
+        plays = [PLAIN, (say("a"), never), (GatewayError(Reason.UPSTREAM_FAILED),), (RuntimeError("x"),), (say("a"),)]
         place = house(Puppet(*dice.choices(plays, k=1000)), limits=CallLimits(progress=0.2), max_concurrency=50)
         tasks = []
         for number in range(1000):

@@ -96,7 +96,7 @@ def test_it_says_what_the_meta_schema_of_its_dialect_says(schema: dict[str, Any]
 )
 def test_what_is_wrong_is_named_with_its_place(schema: dict[str, Any], place: str, key: str) -> None:
     (found,) = problems(schema, "p")
-    assert (found.place, found.message.key) == (place, key)
+    assert (found.place, found.message.reason) == (place, key)
 
 
 @pytest.mark.parametrize(
@@ -140,10 +140,10 @@ def nested(depth: int) -> dict[str, Any]:
 
 def test_depth_and_size_are_bounded_to_the_last_step() -> None:
     assert problems(nested(MAX_DEPTH), "p") == []
-    assert [found.message.key for found in problems(nested(MAX_DEPTH + 1), "p")] == ["schema_deep"]
+    assert [found.message.reason for found in problems(nested(MAX_DEPTH + 1), "p")] == ["schema_deep"]
     room = MAX_BYTES - len(b'{"title":""}')
     assert problems({"title": "x" * room}, "p") == []
-    assert [found.message.key for found in problems({"title": "x" * (room + 1)}, "p")] == ["schema_large"]
+    assert [found.message.reason for found in problems({"title": "x" * (room + 1)}, "p")] == ["schema_large"]
 
 
 def test_few_of_many_problems_are_told_each_once() -> None:
@@ -159,7 +159,7 @@ def test_data_as_deep_as_a_reader_lets_in_is_an_answer_not_a_fault() -> None:
     deep: Any = {}
     for _ in range(900):
         deep = {"not": deep}
-    assert [found.message.key for found in problems(deep, "p")] == ["schema_deep"]
+    assert [found.message.reason for found in problems(deep, "p")] == ["schema_deep"]
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from crocevia.core.catalogue import Prices
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import Stopped, StopReason, UsageReported
 from crocevia.core.usage import Usage
 from crocevia.policy.prices import nano
@@ -20,8 +20,8 @@ USED = UsageReported(Usage(input_tokens=1000, output_tokens=100))
 PLAYS: tuple[tuple[Step, ...], ...] = (
     (say("bene"), [USED, END]),
     (say("senza conto"), [END]),
-    (GatewayError(Code.UPSTREAM_FAILED),),
-    (say("a"), GatewayError(Code.UPSTREAM_OVERLOADED)),
+    (GatewayError(Reason.UPSTREAM_FAILED),),
+    (say("a"), GatewayError(Reason.UPSTREAM_OVERLOADED)),
     (say("a"), RuntimeError("ours")),
     ([USED], say("a"), [Stopped(StopReason.REFUSAL)]),
     (say("mai finita"),),

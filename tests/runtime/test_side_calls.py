@@ -10,7 +10,7 @@ import pytest
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.usage import Usage
 from crocevia.runtime.embeddings import Embeddings
@@ -101,10 +101,10 @@ def test_one_that_comes_to_its_end_is_recorded_with_its_usage(asks: Ask) -> None
 @pytest.mark.parametrize(
     ("fault", "outcome", "ended_by"),
     [
-        (GatewayError(Code.UPSTREAM_FAILED), "upstream_failed", "model"),
-        (GatewayError(Code.UPSTREAM_TIMEOUT), "upstream_timeout", "model"),
-        (GatewayError(Code.REFUSED), "refused", "model"),
-        (GatewayError(Code.UNAVAILABLE), "unavailable", "gateway"),
+        (GatewayError(Reason.UPSTREAM_FAILED), "upstream_failed", "model"),
+        (GatewayError(Reason.UPSTREAM_TIMEOUT), "upstream_timeout", "model"),
+        (GatewayError(Reason.REFUSED), "refused", "model"),
+        (GatewayError(Reason.UNAVAILABLE), "unavailable", "gateway"),
         (RuntimeError("ours"), "internal", "gateway"),
     ],
 )

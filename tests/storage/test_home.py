@@ -46,7 +46,7 @@ def test_a_secret_is_replaced_whole_and_closed_whatever_the_umask(home: Home) ->
 def test_the_digest_secret_is_made_once_and_never_replaced_by_reading(home: Home) -> None:
     with pytest.raises(GatewayError) as caught:
         key_secret(home)
-    assert caught.value.message.args == {"file": "digest.secret"}
+    assert caught.value.message.details == {"file": "digest.secret"}
     first = key_secret(home, create=True)
     assert len(first) == 32
     assert key_secret(home) == key_secret(home, create=True) == first
@@ -75,8 +75,8 @@ def test_one_process_serves_a_home_until_it_is_killed(home: Home) -> None:
         assert holder(home) == child.pid
         with pytest.raises(GatewayError) as caught, serving(home):
             pass
-        assert (caught.value.code, caught.value.message.key) == (Code.CONFLICT, "home_in_use")
-        assert caught.value.message.args == {"pid": str(child.pid)}
+        assert (caught.value.code, caught.value.message.reason) == (Code.CONFLICT, "home_in_use")
+        assert caught.value.message.details == {"pid": str(child.pid)}
         child.kill()
         child.wait(10)
     assert holder(home) is None

@@ -46,7 +46,7 @@ def test_a_database_of_a_newer_program_is_refused_and_left_as_it_is(store: Path)
     with pytest.raises(GatewayError) as caught:
         ensure(store)
     assert caught.value.code is Code.UNAVAILABLE
-    assert caught.value.message.key == "schema_newer"
+    assert caught.value.message.reason == "schema_newer"
     assert current(store) == "9999"
 
 

@@ -12,7 +12,7 @@ from crocevia.app.protocol import allow_files, listen
 from crocevia.app.server import Server
 from crocevia.app.service import App, open_service
 from crocevia.config import Settings
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.home import Home
 
 __all__ = ["create_app", "run"]
@@ -43,7 +43,7 @@ async def _serve(settings: Settings, home: Home) -> int:
         listener = listen(settings.server.host, settings.server.port)
     except OSError as error:
         address = f"{settings.server.host}:{settings.server.port}"
-        raise GatewayError(Code.UNAVAILABLE, say("address_taken", address=address)) from error
+        raise GatewayError(Reason.ADDRESS_TAKEN, address=address) from error
     app = create_app(settings, home, log)
     server = Server(
         app,

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.config import Search, Settings
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.classic import Classic
@@ -50,7 +50,7 @@ def _getter(http: HttpClient, seconds: float) -> Get:
         answer = await http.open("GET", url, {"Accept": "application/json"}, deadline=deadline)
         try:
             if answer.status != 200:
-                raise GatewayError(Code.UPSTREAM_FAILED)
+                raise GatewayError(Reason.UPSTREAM_FAILED)
             return await answer.read(_MOST_BYTES)
         finally:
             answer.close()

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 from crocevia.core.calls import Engine
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.registry import EngineContext, build
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import Catalogue, CatalogueHolder, changed_engines
@@ -69,13 +69,13 @@ class EnginePool:
         catalogue = self._holder.current
         spec = catalogue.engines.get(name)
         if spec is None:
-            raise GatewayError(Code.UNAVAILABLE, say("engine_missing", engine=name))
+            raise GatewayError(Reason.ENGINE_MISSING, engine=name)
         context = EngineContext(http=self._http, models_dir=self._models_dir, api_key=catalogue.engine_key(name))
         try:
             engine = build(spec, context)
         except (GatewayError, ImportError) as error:
             self._report(name, error)
-            raise GatewayError(Code.UNAVAILABLE, say("engine_unusable", engine=name)) from error
+            raise GatewayError(Reason.ENGINE_UNUSABLE, engine=name) from error
         self._engines[name] = engine
         return engine
 

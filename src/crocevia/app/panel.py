@@ -11,7 +11,7 @@ from crocevia import __version__
 from crocevia.asgi.types import Application
 from crocevia.config import Settings
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.pepper import AgentEndpoint
 from crocevia.engines.registry import check_engine
 from crocevia.panel import panel
@@ -69,7 +69,7 @@ class _Trusted:
         """The project. Raises GatewayError(NOT_FOUND)."""
         found = self._catalogue.current.projects.get(project)
         if found is None:
-            raise GatewayError(Code.NOT_FOUND, say("name_unknown", kind="project"))
+            raise GatewayError(Reason.NAME_UNKNOWN, kind="project")
         return found if found.mode == "agent" else msgspec.structs.replace(found, mode="agent")
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ from typing import Final
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, Message
+from crocevia.core.errors import Code, Sentence
 from crocevia.core.texts import render
 
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -54,5 +54,5 @@ def health(ready: Callable[[], bool]) -> Application:
     return up
 
 
-def _failure(code: Code, **args: str | int | float | Message) -> bytes:
-    return json.encode({"error": {"code": code.value, "message": render(Message(code.value, args), "en")}})
+def _failure(code: Code, **args: str | int | float | Sentence) -> bytes:
+    return json.encode({"error": {"code": code.value, "message": render(Sentence(code.value, args), "en")}})

@@ -6,7 +6,7 @@ import sys
 from typing import Final
 
 from crocevia.asgi.types import Headers, Send
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 
 JSON: Final = b"application/json"
 
@@ -38,7 +38,7 @@ def expected(error: Exception, door: str, **where: str) -> GatewayError:
     structlog.get_logger(f"crocevia.{door}").error(
         "request failed", **where, error=type(error).__name__, at=_place(error)
     )
-    return GatewayError(Code.INTERNAL)
+    return GatewayError(Reason.INTERNAL)
 
 
 def _place(error: Exception) -> str:

@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from crocevia.asgi.types import Receive
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 UPLOAD_SECONDS: Final = 900.0  # for the whole of a body, from the wait for its first piece on
 DISCARD_BYTES: Final = 40 * 1024 * 1024
@@ -38,7 +38,7 @@ async def read_body(receive: Receive, limit: int, declared: int | None, *, asks:
                 raise too_large(limit)
             return await _collect(receive, message, limit)
     except TimeoutError:
-        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
+        raise GatewayError(Reason.BODY_TOO_SLOW, seconds=int(UPLOAD_SECONDS)) from None
 
 
 async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> bytes:
@@ -78,4 +78,4 @@ async def discard(receive: Receive, size: int = 0) -> None:
 def too_large(limit: int) -> GatewayError:
     """The refusal of what has more than `limit` bytes."""
     text = f"{limit // 2**20} MB" if limit >= 2**20 else f"{limit // 1024} KB"
-    return GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=text))
+    return GatewayError(Reason.TOO_LARGE, limit=text)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from crocevia.cli.output import complain, home_option, told
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 if TYPE_CHECKING:
     from crocevia.runtime.catalogue import Catalogue
@@ -64,10 +64,10 @@ def _ask_server(url: str, project: str, key: str, text: str) -> None:
         else:
             ended |= any(_show(name, data) for name, data in piece.events)
     if refused is not None:
-        raise GatewayError(Code.UNAVAILABLE, say("ask_refused", message=_message_of(refused)))
+        raise GatewayError(Reason.ASK_REFUSED, message=_message_of(refused))
     click.echo()
     if not ended:
-        raise GatewayError(Code.UNAVAILABLE, say("ask_cut"))
+        raise GatewayError(Reason.ASK_CUT)
 
 
 def _show(name: str, data: Any) -> bool:
@@ -76,7 +76,7 @@ def _show(name: str, data: Any) -> bool:
     if name == "delta":
         click.echo(fields.get("text", ""), nl=False)
     elif name == "error":
-        raise GatewayError(Code.UNAVAILABLE, say("ask_refused", message=str(fields.get("message", ""))))
+        raise GatewayError(Reason.ASK_REFUSED, message=str(fields.get("message", "")))
     return name == "done"
 
 
@@ -102,7 +102,7 @@ async def _ask_here(home: Home, project: str, text: str) -> None:
     catalogue = _catalogue(home)
     spec = catalogue.projects.get(project)
     if spec is None or spec.model not in catalogue.models:
-        raise GatewayError(Code.NOT_FOUND, say("ask_no_project", project=project))
+        raise GatewayError(Reason.ASK_NO_PROJECT, project=project)
     model = catalogue.models[spec.model]
     complain(told("ask_starting", engine=model.engine))
     http = HttpClient()

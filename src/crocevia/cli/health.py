@@ -12,11 +12,11 @@ from contextlib import closing
 from itertools import pairwise
 from typing import Final
 
-from crocevia.cli.findings import Finding, bad, failed, ok, warn
+from crocevia.cli.findings import Finding, bad, failed, line, ok, warn
 from crocevia.cli.wire import Opened, Read
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.declared import Refused
-from crocevia.core.errors import GatewayError, say
+from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.runtime.catalogue import Catalogue, load
 from crocevia.storage.database import connect, snapshot
 from crocevia.storage.home import Home, holder
@@ -37,7 +37,7 @@ def settings(home: Home) -> Iterator[Finding]:
     except Refused as refused:
         for problem in refused.problems:
             yield Finding(
-                level="bad", area="settings", message=say("doctor_setting", place=problem.place), hint=problem.message
+                level="bad", area="settings", message=line("doctor_setting", place=problem.place), hint=problem.message
             )
         return
     yield ok("settings", "doctor_settings", host=found.server.host, port=found.server.port)
@@ -46,7 +46,7 @@ def settings(home: Home) -> Iterator[Finding]:
 def store(home: Home) -> Iterator[Finding]:
     """The folder, the database, the disk, and who serves it."""
     if not home.database.exists():
-        yield failed("store", say("home_not_initialised"))
+        yield failed("store", say(Reason.HOME_NOT_INITIALISED))
         return
     yield from _private(home)
     try:
@@ -141,8 +141,8 @@ async def _probe(catalogue: Catalogue, home: Home, spec: EngineSpec, http: objec
 
 
 def _engine_failed(spec: EngineSpec, error: GatewayError) -> Finding:
-    hint = say("hint_doctor_engine_failed", engine=spec.name)
-    message = say("doctor_engine_failed", engine=spec.name, code=error.code.value)
+    hint = line("hint_doctor_engine_failed", engine=spec.name)
+    message = line("doctor_engine_failed", engine=spec.name, code=error.code.value)
     return Finding(level="bad", area="engine", message=message, hint=hint)
 
 
@@ -155,7 +155,7 @@ def _weights(catalogue: Catalogue, home: Home, spec: EngineSpec) -> Finding:
             if model.engine == spec.name:
                 locate(model.upstream, home.models)
     except GatewayError as error:
-        return Finding(level="warn", area="engine", message=error.message, hint=say("hint_doctor_weights"))
+        return Finding(level="warn", area="engine", message=error.message, hint=line("hint_doctor_weights"))
     return ok("engine", "doctor_engine", engine=spec.name, kind=spec.kind)
 
 

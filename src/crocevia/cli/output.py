@@ -10,7 +10,7 @@ from typing import Any, Final, ParamSpec, TypeVar
 import click
 
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.core.errors import Code, GatewayError, Sentence
 from crocevia.core.texts import Language, render, sentences
 
 P = ParamSpec("P")
@@ -27,18 +27,18 @@ def language() -> Language:
 
 def told(sentence: str, **args: str | int | float) -> str:
     """A sentence of ours in the reader's language."""
-    return render(Message(sentence, dict(args)), language())
+    return render(Sentence(sentence, dict(args)), language())
 
 
-def spoken(message: Message) -> str:
+def spoken(message: Sentence) -> str:
     """A message in the reader's language."""
     return render(message, language())
 
 
-def hint_of(message: Message) -> str | None:
+def hint_of(message: Sentence) -> str | None:
     """What to do about a message, if there is something to say: the sentence `hint_<key>`."""
-    hint = Message(f"hint_{message.key}", message.args)
-    return spoken(hint) if hint.key in sentences(language()) else None
+    hint = Sentence(f"hint_{message.reason}", message.details)
+    return spoken(hint) if hint.reason in sentences(language()) else None
 
 
 def guarded(run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

@@ -18,11 +18,11 @@ T = TypeVar("T")
 
 def require(home: Home) -> None:
     """Bring the store to the present schema. Raises GatewayError(CONFLICT) on a home without one."""
-    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.core.errors import GatewayError, Reason
     from crocevia.storage.migrate import ensure
 
     if not home.database.exists():
-        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+        raise GatewayError(Reason.HOME_NOT_INITIALISED)
     ensure(home.database)
 
 
@@ -39,7 +39,7 @@ def actor() -> Actor:
 
 def reading(home: Home, work: Callable[[Transaction], T]) -> T:
     """What `work` finds in the home's database as it is now. Raises GatewayError."""
-    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.core.errors import GatewayError, Reason
     from crocevia.storage.database import snapshot
 
     require(home)
@@ -47,13 +47,13 @@ def reading(home: Home, work: Callable[[Transaction], T]) -> T:
         with snapshot(home.database) as tx:
             return work(tx)
     except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
 
 
 @contextmanager
 def writing(home: Home) -> Iterator[Transaction]:
     """One transaction on the home's database, beside a server that may be running. Raises GatewayError."""
-    from crocevia.core.errors import Code, GatewayError, say
+    from crocevia.core.errors import GatewayError, Reason
     from crocevia.storage.database import immediate
 
     require(home)
@@ -61,4 +61,4 @@ def writing(home: Home) -> Iterator[Transaction]:
         with immediate(home.database) as tx:
             yield tx
     except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
+        raise GatewayError(Reason.STORE_NOT_WRITTEN) from error

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.upstream.sse import SseDecoder
 
 
@@ -40,7 +40,7 @@ def stream(url: str, project: str, key: str, question: str, *, timeout: float) -
     """
     parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise GatewayError(Code.INVALID_REQUEST, say("cli_bad_url"))
+        raise GatewayError(Reason.CLI_BAD_URL)
     kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
     body = json.dumps({"stream": True, "messages": [{"role": "user", "content": question}]}).encode()
     headers = {
@@ -58,7 +58,7 @@ def stream(url: str, project: str, key: str, question: str, *, timeout: float) -
             yield Opened(answer.status, found, time.monotonic() - began)
             yield from _reads(answer, began)
     except (OSError, http.client.HTTPException, ssl.SSLError) as error:
-        raise GatewayError(Code.UNAVAILABLE, say("cli_unreachable", reason=_reason(error))) from error
+        raise GatewayError(Reason.CLI_UNREACHABLE, reason=_reason(error)) from error
 
 
 def _reads(answer: http.client.HTTPResponse, began: float) -> Iterator[Read]:

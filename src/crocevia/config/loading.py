@@ -13,7 +13,7 @@ import msgspec
 from crocevia.config.checks import check
 from crocevia.config.settings import Origin, Settings
 from crocevia.core.declared import DECLARED_TABLES, Problem, Refused, join, read, read_value, struct_of, unknown
-from crocevia.core.errors import say
+from crocevia.core.errors import Reason, say
 from crocevia.storage.home import Home
 
 PREFIX: Final = "CROCEVIA_"
@@ -65,7 +65,7 @@ def refuse_declared(tree: dict[str, Any], problems: list[Problem]) -> None:
     """Take what belongs to `crocevia apply` out of `tree`, as problems with a hint."""
     for name in [name for name in tree if name in DECLARED_TABLES]:
         del tree[name]
-        problems.append(Problem(name, say("table_of_apply")))
+        problems.append(Problem(name, say(Reason.TABLE_OF_APPLY)))
 
 
 def _default_file(home: Home | Path) -> Path:
@@ -84,13 +84,13 @@ def _read_file(path: Path, problems: list[Problem], *, needed: bool) -> dict[str
         tree = _parse(path, text)
     except FileNotFoundError:
         if needed:
-            problems.append(Problem(str(path), say("file_missing")))
+            problems.append(Problem(str(path), say(Reason.FILE_MISSING)))
         return {}
     except (OSError, ValueError, RecursionError) as error:
-        problems.append(Problem(path.name, say("file_malformed", reason=_reason(error))))
+        problems.append(Problem(path.name, say(Reason.FILE_MALFORMED, reason=_reason(error))))
         return {}
     if not isinstance(tree, dict):
-        problems.append(Problem(path.name, say("field_type", expected="table")))
+        problems.append(Problem(path.name, say(Reason.FIELD_TYPE, expected="table")))
         return {}
     return tree
 

@@ -13,7 +13,7 @@ from typing import Any, Final, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import GatewayError, Reason, Sentence, say
 
 S = TypeVar("S", bound=msgspec.Struct)
 
@@ -26,7 +26,7 @@ class Problem(msgspec.Struct, frozen=True):
     """One thing that is wrong, and where."""
 
     place: str
-    message: Message
+    message: Sentence
 
 
 class Refused(GatewayError):
@@ -34,7 +34,7 @@ class Refused(GatewayError):
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__(Code.INVALID_REQUEST, say("declaration_refused", count=len(self.problems)))
+        super().__init__(Reason.DECLARATION_REFUSED, count=len(self.problems))
 
 
 def read(kind: type[S], table: Any, place: str, problems: list[Problem], *, strict: bool = True) -> S | None:
@@ -43,7 +43,7 @@ def read(kind: type[S], table: Any, place: str, problems: list[Problem], *, stri
     strict False: text may stand for numbers and truth values (the environment has only text).
     """
     if not isinstance(table, Mapping):
-        problems.append(Problem(place, say("field_type", expected="table")))
+        problems.append(Problem(place, say(Reason.FIELD_TYPE, expected="table")))
         return None
     fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     before = len(problems)
@@ -53,7 +53,7 @@ def read(kind: type[S], table: Any, place: str, problems: list[Problem], *, stri
         if name in table:
             values[field.name] = read_value(field.type, table[name], join(place, name), problems, strict=strict)
         elif field.required:
-            problems.append(Problem(join(place, name), say("field_missing")))
+            problems.append(Problem(join(place, name), say(Reason.FIELD_MISSING)))
     return kind(**values) if len(problems) == before else None
 
 
@@ -82,22 +82,22 @@ def join(place: str, name: str) -> str:
     return f"{place}.{name}" if place else name
 
 
-def unknown(name: str, known: Iterable[str]) -> Message:
+def unknown(name: str, known: Iterable[str]) -> Sentence:
     """«There is no such setting», with the nearest one that there is."""
     near = difflib.get_close_matches(name, list(known), n=1)
-    return say("field_unknown_near", near=near[0]) if near else say("field_unknown")
+    return say(Reason.FIELD_UNKNOWN_NEAR, near=near[0]) if near else say(Reason.FIELD_UNKNOWN)
 
 
 _PLAIN = {str: "text", int: "whole number", float: "number", bool: "true or false"}
 
 
-def _mismatch(expected: Any) -> Message:
+def _mismatch(expected: Any) -> Sentence:
     kinds = []
     for option in _options(expected):
         if get_origin(option) is Literal:
-            return say("field_choice", choices=", ".join(map(str, get_args(option))))
+            return say(Reason.FIELD_CHOICE, choices=", ".join(map(str, get_args(option))))
         kinds.append(_PLAIN.get(option) or ("list" if get_origin(option) in (list, tuple) else "table"))
-    return say("field_type", expected=" or ".join(dict.fromkeys(kinds)))
+    return say(Reason.FIELD_TYPE, expected=" or ".join(dict.fromkeys(kinds)))
 
 
 def _options(expected: Any) -> tuple[Any, ...]:

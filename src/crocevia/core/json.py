@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, overload
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.shapes import misfit
 
 T = TypeVar("T")
@@ -34,9 +34,11 @@ def decode(data: bytes | bytearray | memoryview, type: Any = Any) -> Any:
         return msgspec.json.decode(data, type=type)
     except msgspec.ValidationError as error:
         path, reason = misfit(error)
-        raise GatewayError(Code.INVALID_REQUEST, _shape(path, reason), param=path or None) from None
+        if path:
+            raise GatewayError(Reason.JSON_SHAPE, param=path, path=path, reason=reason) from None
+        raise GatewayError(Reason.JSON_SHAPE_WHOLE, reason=reason) from None
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
-        raise GatewayError(Code.INVALID_REQUEST, say("json_malformed")) from None
+        raise GatewayError(Reason.JSON_MALFORMED) from None
 
 
 def check_utf8(data: bytes | bytearray | memoryview) -> None:
@@ -44,7 +46,7 @@ def check_utf8(data: bytes | bytearray | memoryview) -> None:
     try:
         str(data, "utf-8")
     except UnicodeDecodeError:
-        raise GatewayError(Code.INVALID_REQUEST, say("json_not_utf8")) from None
+        raise GatewayError(Reason.JSON_NOT_UTF8) from None
 
 
 def check_depth(value: Any, param: str | None = None, *, limit: int = MAX_DEPTH) -> None:
@@ -59,7 +61,7 @@ def check_depth(value: Any, param: str | None = None, *, limit: int = MAX_DEPTH)
         ]
         if not level:
             return
-    raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=limit), param=param)
+    raise GatewayError(Reason.JSON_TOO_DEEP, param=param, limit=limit)
 
 
 def check_part(data: bytes | Raw, param: str | None = None) -> None:
@@ -71,15 +73,11 @@ def check_part(data: bytes | Raw, param: str | None = None) -> None:
     try:
         value = msgspec.json.decode(spelled)
     except RecursionError:
-        raise GatewayError(Code.INVALID_REQUEST, say("json_too_deep", limit=MAX_DEPTH), param=param) from None
+        raise GatewayError(Reason.JSON_TOO_DEEP, param=param, limit=MAX_DEPTH) from None
     except (msgspec.MsgspecError, UnicodeError):
-        raise GatewayError(Code.INVALID_REQUEST, say("json_part", path=param or "$"), param=param) from None
+        raise GatewayError(Reason.JSON_PART, param=param, path=param or "$") from None
     if spelled.count(b"{") + spelled.count(b"[") > MAX_DEPTH:
         check_depth([value], param, limit=MAX_DEPTH + 1)
-
-
-def _shape(path: str, reason: Message) -> Message:
-    return say("json_shape", path=path, reason=reason) if path else say("json_shape_whole", reason=reason)
 
 
 def _number(spelled: str) -> int | float:

@@ -11,26 +11,48 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from crocevia.core.errors import Message, say
+from crocevia.core.errors import Reason, Sentence, Word, say
 
 _NAME: Final = 100  # characters of a field that the caller made up
-_LENGTHS: Final = {"str": "shape_text", "bytes": "shape_text", "array": "shape_list", "object": "shape_object"}
-_KINDS: Final = frozenset({"int", "float", "str", "bool", "null", "array", "object", "datetime", "date", "uuid"})
+# Too few, too many.
+_LENGTHS: Final = {
+    "str": (Reason.SHAPE_TEXT_SHORT, Reason.SHAPE_TEXT_LONG),
+    "bytes": (Reason.SHAPE_TEXT_SHORT, Reason.SHAPE_TEXT_LONG),
+    "array": (Reason.SHAPE_LIST_SHORT, Reason.SHAPE_LIST_LONG),
+    "object": (Reason.SHAPE_OBJECT_SHORT, Reason.SHAPE_OBJECT_LONG),
+}
+_KINDS: Final = {
+    "int": Word.KIND_INT,
+    "float": Word.KIND_FLOAT,
+    "str": Word.KIND_STR,
+    "bool": Word.KIND_BOOL,
+    "null": Word.KIND_NULL,
+    "array": Word.KIND_ARRAY,
+    "object": Word.KIND_OBJECT,
+    "datetime": Word.KIND_DATETIME,
+    "date": Word.KIND_DATE,
+    "uuid": Word.KIND_UUID,
+}
 _TYPE: Final = re.compile(r"Expected `([^`]+)`(?:, got `([^`]+)`)?")
 _LENGTH: Final = re.compile(
     r"Expected `(str|bytes|array|object)` of (?:length|at (?:least|most) length) ?(>=|<=)? ?(\d+)"
 )
 _BOUND: Final = re.compile(r"Expected `(?:int|float)` (>=|<=|>|<) (\S+)")
 _FIELD: Final = re.compile(r"Object (missing required|contains unknown) field `(.*)`", re.DOTALL)
-_BOUNDS: Final = {">=": "shape_least", "<=": "shape_most", ">": "shape_above", "<": "shape_below"}
+_BOUNDS: Final = {
+    ">=": Reason.SHAPE_LEAST,
+    "<=": Reason.SHAPE_MOST,
+    ">": Reason.SHAPE_ABOVE,
+    "<": Reason.SHAPE_BELOW,
+}
 _OTHERS: Final = (
-    ("Invalid enum value", "field_not_offered"),
-    ("Invalid value", "field_not_offered"),
-    ("Number out of range", "shape_huge"),
-    ("Expected `str` matching", "shape_pattern"),
-    ("Invalid RFC3339", "shape_moment"),
-    ("Expected `datetime` with", "shape_moment"),
-    ("Expected `array` of", "shape_list_length"),
+    ("Invalid enum value", Reason.FIELD_NOT_OFFERED),
+    ("Invalid value", Reason.FIELD_NOT_OFFERED),
+    ("Number out of range", Reason.SHAPE_HUGE),
+    ("Expected `str` matching", Reason.SHAPE_PATTERN),
+    ("Invalid RFC3339", Reason.SHAPE_MOMENT),
+    ("Expected `datetime` with", Reason.SHAPE_MOMENT),
+    ("Expected `array` of", Reason.SHAPE_LIST_LENGTH),
 )
 
 
@@ -38,7 +60,7 @@ class Misfit(NamedTuple):
     """path: `messages[2].content`, empty for the whole. reason: goes on where a path ends: «must be text»."""
 
     path: str
-    reason: Message
+    reason: Sentence
 
 
 def misfit(error: msgspec.ValidationError) -> Misfit:
@@ -51,41 +73,45 @@ def misfit(error: msgspec.ValidationError) -> Misfit:
     if field is not None:
         name = field[2][:_NAME]
         missing = field[1] == "missing required"
-        return Misfit(f"{path}.{name}" if path else name, say("field_missing" if missing else "field_unknown"))
+        return Misfit(
+            f"{path}.{name}" if path else name, say(Reason.FIELD_MISSING if missing else Reason.FIELD_UNKNOWN)
+        )
     return Misfit(path, _reason(reason))
 
 
-def _reason(text: str) -> Message:
+def _reason(text: str) -> Sentence:
     if found := _LENGTH.match(text):
         few = found[2] == ">=" or " at least " in text
         exact = found[2] is None and " at " not in text
         if not exact:
-            return say(f"{_LENGTHS[found[1]]}_{'short' if few else 'long'}", limit=int(found[3]))
+            return say(_LENGTHS[found[1]][0 if few else 1], limit=int(found[3]))
     if found := _BOUND.match(text):
         return say(_BOUNDS[found[1]], limit=found[2])
-    for start, key in _OTHERS:
+    for start, other in _OTHERS:
         if text.startswith(start):
-            return say(key)
+            return say(other)
     found = _TYPE.match(text)
     if found is None:
-        return say("shape_wrong")
+        return say(Reason.SHAPE_WRONG)
     wanted = _either(found[1].split(" | "))
     if wanted is None:
-        return say("shape_wrong")
+        return say(Reason.SHAPE_WRONG)
     got = _kind(found[2]) if found[2] else None
-    return say("shape_kind", wanted=wanted) if got is None else say("shape_kind_found", wanted=wanted, found=got)
+    return (
+        say(Reason.SHAPE_KIND, wanted=wanted) if got is None else say(Reason.SHAPE_KIND_FOUND, wanted=wanted, found=got)
+    )
 
 
-def _either(kinds: list[str]) -> Message | None:
+def _either(kinds: list[str]) -> Sentence | None:
     """«text or a list or null»; None for a kind that has no word."""
     words = [_kind(kind) for kind in kinds]
     said = words[0]
     for word in words[1:]:
         if said is None or word is None:
             return None
-        said = say("kind_or", one=said, other=word)
+        said = say(Word.KIND_OR, one=said, other=word)
     return said
 
 
-def _kind(name: str) -> Message | None:
-    return say(f"kind_{name}") if name in _KINDS else None
+def _kind(name: str) -> Sentence | None:
+    return say(_KINDS[name]) if name in _KINDS else None

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from crocevia.core.errors import Message
+from crocevia.core.errors import Sentence
 
 Language = Literal["it", "en"]
 
@@ -19,12 +19,13 @@ def sentences(language: Language) -> dict[str, str]:
     return tomllib.loads(source.read_text(encoding="utf-8"))
 
 
-def render(message: Message, language: Language) -> str:
+def render(message: Sentence, language: Language) -> str:
     """The sentence with its arguments filled in. An argument that was not given stays visible as `{name}`."""
     args = {
-        name: render(value, language) if isinstance(value, Message) else value for name, value in message.args.items()
+        name: render(value, language) if isinstance(value, Sentence) else value
+        for name, value in message.details.items()
     }
-    return sentences(language)[message.key].format_map(_Lenient(args))
+    return sentences(language)[message.reason].format_map(_Lenient(args))
 
 
 class _Lenient(dict[str, "str | int | float"]):

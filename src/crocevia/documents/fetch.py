@@ -22,7 +22,7 @@ from urllib.parse import unquote
 import msgspec
 from yarl import URL
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.addresses import is_closed_name, is_numeric, is_public, matches
 
 if TYPE_CHECKING:  # a fifth of a second and ten megabytes, which servers that fetch nothing never need
@@ -102,7 +102,7 @@ class Fetcher:
                     if answer.status not in _REDIRECTS:
                         return await _read(answer, target, policy)
                     target = self._checked(_next(target, answer), policy)
-            raise _refused("fetch_redirects", limit=policy.max_redirects)
+            raise GatewayError(Reason.FETCH_REDIRECTS, limit=policy.max_redirects)
 
     async def deliver(self, url: str, body: bytes, headers: Mapping[str, str], policy: FetchPolicy) -> Delivery:
         """POST a webhook once. Redirects are not followed: a 3xx is the status. Raises like `fetch`."""
@@ -120,9 +120,9 @@ class Fetcher:
             try:
                 addresses = [host] if _is_literal(host) else await self._resolve(host, target.port or 443)
             except OSError:
-                raise _refused("fetch_failed") from None
+                raise GatewayError(Reason.FETCH_FAILED) from None
             if not addresses or not all(map(self._is_open, addresses)):
-                raise _refused("fetch_failed")
+                raise GatewayError(Reason.FETCH_FAILED)
 
     async def close(self) -> None:
         """Close sockets and threads. Idempotent."""
@@ -140,24 +140,24 @@ class Fetcher:
             async with asyncio.timeout(seconds), self._slots:
                 yield
         except ClientError:
-            raise _refused("fetch_failed") from None
+            raise GatewayError(Reason.FETCH_FAILED) from None
         except TimeoutError:
-            raise _refused("fetch_slow", seconds=round(seconds, 1)) from None
+            raise GatewayError(Reason.FETCH_SLOW, seconds=round(seconds, 1)) from None
         except (OSError, ValueError):
-            raise _refused("fetch_failed") from None
+            raise GatewayError(Reason.FETCH_FAILED) from None
 
     def _checked(self, url: str, policy: FetchPolicy) -> URL:
         target = parse(url)
         if target.scheme not in policy.schemes:
-            raise _refused("fetch_scheme", schemes=", ".join(policy.schemes))
+            raise GatewayError(Reason.FETCH_SCHEME, schemes=", ".join(policy.schemes))
         host = target.raw_host or ""
         if policy.allowed_hosts and not matches(host, policy.allowed_hosts):
-            raise _refused("fetch_host")
+            raise GatewayError(Reason.FETCH_HOST)
         if not _port_allowed(target.port or 0, policy.ports):
-            raise _refused("fetch_port")
+            raise GatewayError(Reason.FETCH_PORT)
         closed = not self._is_open(host) if _is_literal(host) else is_closed_name(host)
         if closed:
-            raise _refused("fetch_failed")
+            raise GatewayError(Reason.FETCH_FAILED)
         return target
 
     @asynccontextmanager
@@ -243,21 +243,21 @@ def parse(url: str) -> URL:
     only some readers take for an address. The host comes back in lower case, in ASCII, without a trailing dot.
     """
     if not url.isprintable() or len(url) > _MAX_URL or any(sign in url for sign in ' \\"<>'):
-        raise _refused("fetch_malformed")
+        raise GatewayError(Reason.FETCH_MALFORMED)
     scheme, separator, rest = url.partition("://")
     authority = rest.partition("/")[0].partition("?")[0].partition("#")[0]
     if not separator or not scheme.isalpha() or not authority or "%" in authority:
-        raise _refused("fetch_malformed")
+        raise GatewayError(Reason.FETCH_MALFORMED)
     if "@" in authority:
-        raise _refused("fetch_credentials")
+        raise GatewayError(Reason.FETCH_CREDENTIALS)
     try:
         target = URL(url).with_fragment(None)
         host = (target.raw_host or "").lower().removesuffix(".")
         target = target.with_host(host)
     except (ValueError, TypeError, UnicodeError):
-        raise _refused("fetch_malformed") from None
+        raise GatewayError(Reason.FETCH_MALFORMED) from None
     if not _is_well_formed(host):
-        raise _refused("fetch_malformed")
+        raise GatewayError(Reason.FETCH_MALFORMED)
     return target
 
 
@@ -295,26 +295,22 @@ def _answer(host: str, port: int, address: str) -> ResolveResult:
 def _next(target: URL, answer: aiohttp.ClientResponse) -> str:
     location = answer.headers.get("Location", "")
     if not location or not location.isprintable() or len(location) > _MAX_URL or "\\" in location:
-        raise _refused("fetch_failed")
+        raise GatewayError(Reason.FETCH_FAILED)
     return str(target.join(URL(location)))
 
 
 async def _read(answer: aiohttp.ClientResponse, target: URL, policy: FetchPolicy) -> Fetched:
     if answer.status != 200 or answer.headers.get("Content-Encoding", "identity").lower() != "identity":
-        raise _refused("fetch_failed")
+        raise GatewayError(Reason.FETCH_FAILED)
     content_type = answer.headers.get("Content-Type", "")
     media_type = content_type.partition(";")[0].strip().lower()
     if policy.accepted_types and media_type not in _UNTYPED and media_type not in policy.accepted_types:
-        raise _refused("fetch_type")
+        raise GatewayError(Reason.FETCH_TYPE)
     if (answer.content_length or 0) > policy.max_bytes:
-        raise _refused("fetch_large", limit=policy.max_bytes)
+        raise GatewayError(Reason.FETCH_LARGE, limit=policy.max_bytes)
     body = bytearray()
     async for chunk in answer.content.iter_any():
         body += chunk
         if len(body) > policy.max_bytes:
-            raise _refused("fetch_large", limit=policy.max_bytes)
+            raise GatewayError(Reason.FETCH_LARGE, limit=policy.max_bytes)
     return Fetched(data=bytes(body), content_type=content_type, name=unquote(target.raw_name))
-
-
-def _refused(key: str, **args: str | int | float) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say(key, **args))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.headers import Header, read_header
 from crocevia.documents.jobs import Job
 from crocevia.documents.sniff import HEIF
@@ -36,7 +36,7 @@ def measure(data: bytes, media_type: str, max_pixels: int) -> Header:
     try:
         header = read_header(data, media_type)
     except ValueError:
-        raise GatewayError(Code.INVALID_REQUEST, say("image_damaged")) from None
+        raise GatewayError(Reason.IMAGE_DAMAGED) from None
     if header.width * header.height > max_pixels:
-        raise GatewayError(Code.INVALID_REQUEST, say("image_pixels", limit=max_pixels))
+        raise GatewayError(Reason.IMAGE_PIXELS, limit=max_pixels)
     return header

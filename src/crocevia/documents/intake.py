@@ -19,7 +19,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.messages import FilePart, Part, TextPart
 from crocevia.documents.fetch import Fetcher, FetchPolicy
 from crocevia.documents.images import take_photo
@@ -153,13 +153,13 @@ async def take(
     if not sources:
         return ()
     if len(sources) > limits.max_count:
-        raise GatewayError(Code.INVALID_REQUEST, say("files_many", count=len(sources), limit=limits.max_count))
+        raise GatewayError(Reason.FILES_MANY, count=len(sources), limit=limits.max_count)
     urls = sum(1 for source in sources if source.url and not _is_data_url(source.url))
     if urls > limits.max_urls:
-        raise GatewayError(Code.INVALID_REQUEST, say("urls_many", count=urls, limit=limits.max_urls))
+        raise GatewayError(Reason.URLS_MANY, count=urls, limit=limits.max_urls)
     for source in sources:
         if (source.data is None) == (source.url is None):
-            raise _at(source, _refused("source_one_of"))
+            raise _at(source, GatewayError(Reason.SOURCE_ONE_OF))
     tasks = [asyncio.create_task(_take(source, limits, engine, fetcher, workers)) for source in sources]
     try:
         return tuple(await asyncio.gather(*tasks))
@@ -176,7 +176,7 @@ async def _take(source: Source, limits: Limits, engine: Capabilities, fetcher: F
         kind: Kind = "image" if media_type in IMAGES else "document"
         limit = limits.image_bytes if kind == "image" else limits.document_bytes
         if len(raw.data) > limit:
-            raise _refused("file_large", limit=limit)
+            raise GatewayError(Reason.FILE_LARGE, limit=limit)
         if kind == "image":
             return await _take_image(source, raw, media_type, limits, engine, workers)
         if media_type == PDF:
@@ -196,7 +196,7 @@ async def _bring(source: Source, limits: Limits, fetcher: Fetcher) -> _Raw:
         return await _inline(source, url, most)
     policy = _policy(source, limits)
     if policy is None:
-        raise _refused("urls_off")
+        raise GatewayError(Reason.URLS_OFF)
     fetched = await fetcher.fetch(url, msgspec.structs.replace(policy, max_bytes=most))
     # The caller's label wins over the server's, which is about the transport; both are only hints.
     declared = source.media_type or fetched.content_type or None
@@ -206,28 +206,28 @@ async def _bring(source: Source, limits: Limits, fetcher: Fetcher) -> _Raw:
 async def _inline(source: Source, url: str, most: int) -> _Raw:
     found = _DATA_URL.match(url)
     if found is None:
-        raise _refused("fetch_malformed")
+        raise GatewayError(Reason.FETCH_MALFORMED)
     body = url[found.end() :]
     if found[2]:
         data = await _decoded(body, most)
     else:
         if len(body) > 3 * most:
-            raise _refused("file_large", limit=most)
+            raise GatewayError(Reason.FILE_LARGE, limit=most)
         data = unquote_to_bytes(body)
     return _Raw(data=data, declared=source.media_type or found[1] or None, name=clean_name(source.name))
 
 
 async def _decoded(data: str, most: int) -> bytes:
     if len(data) > 2 * most + 1024:  # generous with line breaks, firm with everything else
-        raise _refused("file_large", limit=most)
+        raise GatewayError(Reason.FILE_LARGE, limit=most)
     try:
         decoded = await asyncio.to_thread(decode_base64, data)
     except ValueError:
-        raise _refused("base64_malformed") from None
+        raise GatewayError(Reason.BASE64_MALFORMED) from None
     if not decoded:
-        raise _refused("file_empty")
+        raise GatewayError(Reason.FILE_EMPTY)
     if len(decoded) > most:
-        raise _refused("file_large", limit=most)
+        raise GatewayError(Reason.FILE_LARGE, limit=most)
     return decoded
 
 
@@ -263,7 +263,7 @@ async def _take_image(
     source: Source, raw: _Raw, media_type: str, limits: Limits, engine: Capabilities, workers: Workers
 ) -> Taken:
     if not engine.images:
-        raise GatewayError(Code.UNSUPPORTED, say("engine_no_images"))
+        raise GatewayError(Reason.ENGINE_NO_IMAGES)
     sent, data = await take_photo(
         workers,
         raw.data,
@@ -295,7 +295,7 @@ async def _take_pdf(source: Source, raw: _Raw, limits: Limits, engine: Capabilit
     )
     parts = await asyncio.to_thread(_pdf_parts, content, raw.name)
     if not parts:
-        raise GatewayError(Code.UNSUPPORTED, say("pdf_without_text"))
+        raise GatewayError(Reason.PDF_WITHOUT_TEXT)
     return _pdf_taken(source, raw, content, parts)
 
 
@@ -366,12 +366,9 @@ def _is_data_url(url: str) -> bool:
     return url[:5].lower() == "data:"
 
 
-def _refused(key: str, **args: str | int | float) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say(key, **args))
-
-
 def _at(source: Source, error: GatewayError) -> GatewayError:
     if error.code is Code.UNAVAILABLE:
         return error
-    message = say("part_refused", part=source.param, reason=error.message)
-    return GatewayError(error.code, message, param=source.param)
+    return GatewayError(
+        Reason.PART_REFUSED, code=error.code, param=source.param, part=source.param, reason=error.message
+    )

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
-RefusalKey = Literal[
-    "pdf_damaged",
-    "pdf_truncated",
-    "pdf_encrypted",
-    "pdf_empty",
-    "pdf_pages",
-    "pdf_page_size",
-    "image_damaged",
-    "image_pixels",
-    "file_heavy",
-    "document_unset",
-]
+from crocevia.core.errors import Reason
+
+REFUSALS: Final = frozenset(
+    {
+        Reason.PDF_DAMAGED,
+        Reason.PDF_TRUNCATED,
+        Reason.PDF_ENCRYPTED,
+        Reason.PDF_EMPTY,
+        Reason.PDF_PAGES,
+        Reason.PDF_PAGE_SIZE,
+        Reason.IMAGE_DAMAGED,
+        Reason.IMAGE_PIXELS,
+        Reason.FILE_HEAVY,
+        Reason.DOCUMENT_UNSET,
+    }
+)
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,9 +38,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """Either a refusal, whose arguments are numbers, or the result of the operation."""
+    """Either one of `REFUSALS`, whose details are numbers, or the result of the operation."""
 
-    refusal: RefusalKey | None = None
+    refusal: Reason | None = None
     numbers: dict[str, int] = {}
     result: msgspec.Raw = msgspec.Raw(b"\xc0")
 
@@ -63,9 +67,9 @@ class PdfContent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Refusal(Exception):
-    """The file is to be refused with this sentence."""
+    """The file is to be refused for one of `REFUSALS`."""
 
-    def __init__(self, key: RefusalKey, **numbers: int) -> None:
-        super().__init__(key)
-        self.key = key
+    def __init__(self, reason: Reason, **numbers: int) -> None:
+        super().__init__(reason.value)
+        self.reason = reason
         self.numbers = numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 import codecs
 from pathlib import PurePosixPath
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 PDF = "application/pdf"
 TEXT = "text/plain"
@@ -96,7 +96,7 @@ def normalised(declared: str | None) -> str:
 
 
 def _unaccepted(media_type: str) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say("type_not_accepted", type=media_type))
+    return GatewayError(Reason.TYPE_NOT_ACCEPTED, type=media_type)
 
 
 def _is_textual(label: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.jobs import Job
 from crocevia.documents.workers import Workers
 
@@ -17,5 +17,5 @@ async def typeset(workers: Workers, text: str, title: str, *, markdown: bool) ->
     job = Job(operation="typeset_markdown" if markdown else "typeset_text", memory=_MEMORY, seconds=_SECONDS)
     made = await workers.run(job, head + b"\n" + text.encode(), bytes, max_output=MAX_PDF)
     if not made.startswith(b"%PDF-"):
-        raise GatewayError(Code.INVALID_REQUEST, say("file_broke"))
+        raise GatewayError(Reason.FILE_BROKE)
     return made

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from crocevia.core.errors import Reason
 from crocevia.documents.jobs import Job, Outcome, Refusal
 
 Work = Callable[[bytes, dict[str, int]], Any]
@@ -32,9 +33,9 @@ def main() -> int:
     try:
         outcome = Outcome(result=msgspec.Raw(msgspec.msgpack.encode(work(data, job.options))))
     except Refusal as refusal:
-        outcome = Outcome(refusal=refusal.key, numbers=refusal.numbers)
+        outcome = Outcome(refusal=refusal.reason, numbers=refusal.numbers)
     except MemoryError:
-        outcome = Outcome(refusal="file_heavy")
+        outcome = Outcome(refusal=Reason.FILE_HEAVY)
     with os.fdopen(answer, "wb") as out:
         out.write(msgspec.msgpack.encode(outcome))
     return 0

@@ -7,6 +7,7 @@ import warnings
 
 from PIL import Image, ImageOps, UnidentifiedImageError
 
+from crocevia.core.errors import Reason
 from crocevia.documents.jobs import Refusal
 
 _FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "HEIF")
@@ -19,9 +20,9 @@ def convert(data: bytes, options: dict[str, int]) -> bytes:
     try:
         return _written(_decoded(data, options["max_side"]))
     except (Image.DecompressionBombError, Image.DecompressionBombWarning):
-        raise Refusal("image_pixels", limit=options["max_pixels"]) from None
+        raise Refusal(Reason.IMAGE_PIXELS, limit=options["max_pixels"]) from None
     except (OSError, ValueError, SyntaxError, EOFError, UnidentifiedImageError, RuntimeError):
-        raise Refusal("image_damaged") from None
+        raise Refusal(Reason.IMAGE_DAMAGED) from None
 
 
 def _decoded(data: bytes, max_side: int) -> Image.Image:

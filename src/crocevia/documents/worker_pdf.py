@@ -15,6 +15,7 @@ from typing import Any
 import pypdfium2
 import pypdfium2.raw as pdfium
 
+from crocevia.core.errors import Reason
 from crocevia.documents.jobs import PdfContent, PdfPage, Refusal
 
 _MAX_SIDE = 14_400  # points: the largest page that the format's own limits know
@@ -56,19 +57,19 @@ def read(data: bytes, options: dict[str, int]) -> PdfContent:
 
 def _open(data: bytes, max_pages: int) -> Any:
     if b"startxref" not in data.rstrip(b"\0 \r\n\t")[-4096:]:
-        raise Refusal("pdf_truncated")  # pdfium would rebuild what is left and call it the document
+        raise Refusal(Reason.PDF_TRUNCATED)  # pdfium would rebuild what is left and call it the document
     try:
         document = pypdfium2.PdfDocument(data)
     except pypdfium2.PdfiumError as error:
         locked = error.err_code in (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY)
         empty = error.err_code == pdfium.FPDF_ERR_SUCCESS
-        raise Refusal("pdf_encrypted" if locked else "pdf_empty" if empty else "pdf_damaged") from None
+        raise Refusal(Reason.PDF_ENCRYPTED if locked else Reason.PDF_EMPTY if empty else Reason.PDF_DAMAGED) from None
     if not len(document):
-        raise Refusal("pdf_empty")
+        raise Refusal(Reason.PDF_EMPTY)
     # The count is what the file says of itself; the page objects in it are what another reader may find.
     count = max(len(document), _count_page_objects(data)) if len(document) <= max_pages else len(document)
     if count > max_pages:
-        raise Refusal("pdf_pages", pages=count, limit=max_pages)
+        raise Refusal(Reason.PDF_PAGES, pages=count, limit=max_pages)
     for index in range(len(document)):
         _check_size(document, index)
     return document
@@ -78,9 +79,9 @@ def _check_size(document: Any, index: int) -> None:
     try:
         sides = document.get_page_size(index)
     except pypdfium2.PdfiumError:
-        raise Refusal("pdf_damaged") from None
+        raise Refusal(Reason.PDF_DAMAGED) from None
     if not all(math.isfinite(side) and 0 < side <= _MAX_SIDE for side in sides):
-        raise Refusal("pdf_page_size", page=index + 1, limit=_MAX_SIDE)
+        raise Refusal(Reason.PDF_PAGE_SIZE, page=index + 1, limit=_MAX_SIDE)
 
 
 def _is_locked(document: Any) -> bool:
@@ -91,7 +92,7 @@ def _page(document: Any, index: int) -> Any:
     try:
         return document[index]
     except pypdfium2.PdfiumError:
-        raise Refusal("pdf_damaged") from None
+        raise Refusal(Reason.PDF_DAMAGED) from None
 
 
 def _texts(document: Any, max_chars: int) -> tuple[list[str], bool]:
@@ -114,7 +115,7 @@ def _text(page: Any, left: int) -> tuple[str, bool]:
         count = content.count_chars()
         raw = content.get_text_bounded() if count <= left + 4096 else content.get_text_range(0, left)
     except pypdfium2.PdfiumError:
-        raise Refusal("pdf_damaged") from None
+        raise Refusal(Reason.PDF_DAMAGED) from None
     finally:
         content.close()
     text = raw.replace("\r\n", "\n").replace("\r", "\n").replace("\x02", "-").translate(_UNPRINTABLE)

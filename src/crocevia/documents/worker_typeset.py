@@ -7,6 +7,7 @@ from pathlib import Path
 
 import typst
 
+from crocevia.core.errors import Reason
 from crocevia.documents import typst_markup
 from crocevia.documents.jobs import Refusal
 
@@ -32,9 +33,9 @@ def _set(data: bytes, write: Callable[[str, str], str]) -> bytes:
             source.encode(), format="pdf", root=str(_ROOT), ignore_system_fonts=not _needs_more_fonts(text)
         )
     except (typst.TypstError, ValueError, OSError):
-        raise Refusal("document_unset") from None
+        raise Refusal(Reason.DOCUMENT_UNSET) from None
     if not isinstance(made, bytes):
-        raise Refusal("document_unset")
+        raise Refusal(Reason.DOCUMENT_UNSET)
     return made
 
 

@@ -11,8 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
-from crocevia.documents.jobs import Job, Outcome
+from crocevia.core.errors import GatewayError, Reason
+from crocevia.documents.jobs import REFUSALS, Job, Outcome
 
 T = TypeVar("T")
 
@@ -36,7 +36,7 @@ class Workers:
         too many files wait or no process can be started.
         """
         if self._waiting <= 0:
-            raise GatewayError(Code.UNAVAILABLE, say("files_busy"), retry_after=5)
+            raise GatewayError(Reason.FILES_BUSY, retry_after=5)
         self._waiting -= 1
         try:
             async with self._slots:
@@ -59,7 +59,7 @@ class Workers:
                     feeding.cancel()
                     await asyncio.gather(feeding, return_exceptions=True)
         except TimeoutError:
-            raise _refused("file_slow") from None
+            raise GatewayError(Reason.FILE_SLOW) from None
         finally:
             if process.returncode is None:
                 with suppress(ProcessLookupError):
@@ -67,9 +67,9 @@ class Workers:
                 await process.wait()
             self.pids.discard(process.pid)
         if status in _OUT_OF_TIME:
-            raise _refused("file_slow")
+            raise GatewayError(Reason.FILE_SLOW)
         if status != 0:
-            raise _refused("file_broke")
+            raise GatewayError(Reason.FILE_BROKE)
         return answer
 
 
@@ -85,7 +85,7 @@ async def _start() -> asyncio.subprocess.Process:
             start_new_session=True,
         )
     except OSError:
-        raise GatewayError(Code.UNAVAILABLE, say("files_busy"), retry_after=5) from None
+        raise GatewayError(Reason.FILES_BUSY, retry_after=5) from None
 
 
 async def _feed(process: asyncio.subprocess.Process, job: Job, data: bytes) -> None:
@@ -107,7 +107,7 @@ async def _collect(process: asyncio.subprocess.Process, max_output: int) -> byte
     while chunk := await process.stdout.read(_CHUNK):
         answer += chunk
         if len(answer) > max_output:
-            raise _refused("file_heavy")
+            raise GatewayError(Reason.FILE_HEAVY)
     return bytes(answer)
 
 
@@ -117,10 +117,9 @@ def _decoded(answer: bytes, result: type[T]) -> T:
         outcome = msgspec.msgpack.decode(answer, type=Outcome)
         if outcome.refusal is None:
             return msgspec.msgpack.decode(outcome.result, type=result)
+        reason: Reason = outcome.refusal
     except (msgspec.MsgspecError, RecursionError):
-        raise _refused("file_broke") from None
-    raise GatewayError(Code.INVALID_REQUEST, say(outcome.refusal, **outcome.numbers))
-
-
-def _refused(key: str) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say(key))
+        raise GatewayError(Reason.FILE_BROKE) from None
+    error = GatewayError(reason if reason in REFUSALS else Reason.FILE_BROKE)
+    error.details.update(outcome.numbers)
+    raise error

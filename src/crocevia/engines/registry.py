@@ -10,7 +10,7 @@ import msgspec
 
 from crocevia.core.calls import Engine
 from crocevia.core.catalogue import EngineKind, EngineSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 if TYPE_CHECKING:
     from crocevia.engines.upstream.http import HttpClient
@@ -43,7 +43,7 @@ def build(spec: EngineSpec, context: EngineContext) -> Engine:
     """The engine that `spec` declares. Raises GatewayError(UNSUPPORTED) for a kind that makes no calls."""
     place = KINDS.get(spec.kind)
     if place is None:
-        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=spec.kind), param="kind")
+        raise GatewayError(Reason.UNSUPPORTED, param="kind", what=spec.kind)
     module, _, function = place.partition(":")
     return cast("Engine", getattr(import_module(module), function)(spec, context))
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, NamedTuple
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.log.hub import Hub, Reader, Stalled
 from crocevia.log.ring import PAGE, Encode, Ring
 from crocevia.log.values import Bounds, Log
@@ -26,8 +26,14 @@ def check_cursor(bounds: Bounds, after: int, epoch: str | None) -> None:
         reason = "ahead"
     else:
         return
-    details = say("cursor_expired", reason=reason, epoch=bounds.epoch, first_seq=bounds.first, last_seq=bounds.head)
-    raise GatewayError(Code.CONFLICT, details, param="after")
+    raise GatewayError(
+        Reason.CURSOR_EXPIRED,
+        param="after",
+        reason=reason,
+        epoch=bounds.epoch,
+        first_seq=bounds.first,
+        last_seq=bounds.head,
+    )
 
 
 async def follow(

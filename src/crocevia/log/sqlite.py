@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import compress
 from typing import Final, TypeVar
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import ulid
 from crocevia.core.turn.entries import Entry, decode
 from crocevia.log.appends import Append, Appends, forget_place
@@ -46,7 +46,7 @@ class _State:
 def _state(connection: sqlite3.Connection, chat: str) -> _State:
     row = connection.execute(_STATE, (chat,)).fetchone()
     if row is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return _State(row)
 
 

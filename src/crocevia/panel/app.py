@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render as render_message
 from crocevia.panel import auth, words
 from crocevia.panel.pages import PAGES
@@ -89,12 +89,12 @@ async def _waiting(services: Services) -> int:
 async def _answer(ask: Ask, each: Page, *, as_json: bool) -> Answer:
     writes = ask.request.method == "POST"
     if writes and not is_same_site(ask.request):
-        raise GatewayError(Code.FORBIDDEN, say("other_site"))
+        raise GatewayError(Reason.OTHER_SITE)
     if not each.open and ask.session is None:
         return _sign_in_first(ask, as_json=as_json or writes)
     view: View | None = each.post if writes else each.get
     if view is None:
-        raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed="GET"))
+        raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed="GET")
     if writes:
         pairs = await _form(ask)
         many: dict[str, list[str]] = {}
@@ -125,7 +125,7 @@ def _response(ask: Ask, answer: Answer, *, as_json: bool) -> Response:
 
 def _sign_in_first(ask: Ask, *, as_json: bool) -> Answer:
     if as_json:
-        raise GatewayError(Code.UNAUTHENTICATED, say("sign_in_first"))
+        raise GatewayError(Reason.SIGN_IN_FIRST)
     from urllib.parse import quote
 
     path, query = ask.request.url.path, ask.request.url.query
@@ -160,7 +160,7 @@ def _expected(error: Exception, log: Any) -> GatewayError:
         trace = trace.tb_next
     place = f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}" if trace else "?"
     log.error("a page failed", error=type(error).__name__, at=place)
-    return GatewayError(Code.INTERNAL)
+    return GatewayError(Reason.INTERNAL)
 
 
 def _failed(ask: Ask, error: GatewayError) -> Shown:
@@ -181,7 +181,7 @@ def _with_retry(response: Response, error: GatewayError) -> Response:
 
 
 async def _nowhere(ask: Ask) -> Answer:
-    raise GatewayError(Code.NOT_FOUND)
+    raise GatewayError(Reason.NOT_FOUND)
 
 
 async def _static(request: Request) -> Response:

@@ -8,7 +8,7 @@ import secrets
 import time
 from typing import TYPE_CHECKING, Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.panel.attempts import bucket
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control import audit
@@ -50,7 +50,7 @@ async def set_up(ask: Ask, token: str, password: str) -> str:
     """Choose the password with the link; the new session's cookie. Raises GatewayError UNAUTHENTICATED."""
     count(ask)
     if not await holds(ask, token):
-        raise GatewayError(Code.UNAUTHENTICATED, say("setup_link_used"))
+        raise GatewayError(Reason.SETUP_LINK_USED)
     hashed = await _hash(ask, password)
     cookie, now = secrets.token_urlsafe(32), time.time()
     wanted = _digest(ask, token)
@@ -66,7 +66,7 @@ async def set_up(ask: Ask, token: str, password: str) -> str:
         return True
 
     if not await ask.services.database.write(work):
-        raise GatewayError(Code.UNAUTHENTICATED, say("setup_link_used"))
+        raise GatewayError(Reason.SETUP_LINK_USED)
     ask.state.by_address.clear(bucket(ask.address))
     return cookie
 
@@ -76,7 +76,7 @@ async def sign_in(ask: Ask, password: str) -> str:
     count(ask)
     hashed = await ask.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(ask, hashed, password):
-        raise GatewayError(Code.UNAUTHENTICATED, say("password_wrong"))
+        raise GatewayError(Reason.PASSWORD_WRONG)
     ask.state.by_address.clear(bucket(ask.address))
     ask.state.by_account.clear(ACCOUNT)
     cookie, now = secrets.token_urlsafe(32), time.time()
@@ -94,7 +94,7 @@ async def change_password(ask: Ask, old: str, new: str) -> None:
     count(ask)
     hashed = await ask.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(ask, hashed, old):
-        raise GatewayError(Code.UNAUTHENTICATED, say("password_wrong"))
+        raise GatewayError(Reason.PASSWORD_WRONG)
     ask.state.by_address.clear(bucket(ask.address))
     ask.state.by_account.clear(ACCOUNT)
     changed = await _hash(ask, new)
@@ -133,7 +133,7 @@ def count(ask: Ask) -> None:
     now, address = time.monotonic(), bucket(ask.address)
     seconds = max(ask.state.by_address.wait(address, now), ask.state.by_account.wait(ACCOUNT, now))
     if seconds:
-        raise GatewayError(Code.RATE_LIMITED, say("attempts_many", seconds=seconds), retry_after=seconds)
+        raise GatewayError(Reason.ATTEMPTS_MANY, retry_after=seconds, seconds=seconds)
     ask.state.by_address.add(address, now)
     ask.state.by_account.add(ACCOUNT, now)
 

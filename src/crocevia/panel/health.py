@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from crocevia.core.errors import GatewayError, Message, say
+from crocevia.core.errors import GatewayError, Reason, Sentence, say
 from crocevia.runtime.gateway import EngineSource
 
 FRESH_SECONDS: Final = 60.0
@@ -21,7 +21,7 @@ class Health(msgspec.Struct, frozen=True, kw_only=True):
 
     state: Literal["ok", "failed", "checking"]
     checked_at: float | None = None
-    message: Message | None = None
+    message: Sentence | None = None
 
 
 CHECKING: Final = Health(state="checking")
@@ -66,8 +66,8 @@ class HealthBoard:
         except GatewayError as error:
             message = error.message
         except TimeoutError:
-            message = say("upstream_timeout")
+            message = say(Reason.UPSTREAM_TIMEOUT)
         except Exception:  # an engine that breaks its promise is unusable, whatever it raised
-            message = say("engine_unusable", engine=name)
+            message = say(Reason.ENGINE_UNUSABLE, engine=name)
         state: Literal["ok", "failed"] = "ok" if message is None else "failed"
         self._known[name] = Health(state=state, checked_at=time.time(), message=message)

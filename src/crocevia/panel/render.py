@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import Response
 
 from crocevia.core import json
-from crocevia.core.errors import Message
+from crocevia.core.errors import Sentence
 from crocevia.core.texts import Language
 from crocevia.core.texts import render as render_message
 from crocevia.panel import formats, words
@@ -145,7 +145,7 @@ def helpers(language: Language) -> dict[str, Any]:
         "knows": words.words(language).__contains__,
         "iso": formats.iso,
         "change": lambda now, before: formats.change(now, before, language),
-        "sentence": lambda message: render_message(message, language) if isinstance(message, Message) else message,
+        "sentence": lambda message: render_message(message, language) if isinstance(message, Sentence) else message,
         "grouped": grouped,
     }
 

@@ -11,7 +11,7 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.texts import Language
 from crocevia.panel.services import Services
 from crocevia.panel.state import State
@@ -106,7 +106,7 @@ async def read_form(request: Request) -> list[tuple[str, str]]:
     try:
         return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
     except ValueError:
-        raise GatewayError(Code.INVALID_REQUEST) from None
+        raise GatewayError(Reason.INVALID_REQUEST) from None
 
 
 async def read_body(request: Request, most: int) -> bytes:
@@ -116,9 +116,9 @@ async def read_body(request: Request, most: int) -> bytes:
         async for piece in request.stream():
             body += piece
             if len(body) > most:
-                raise GatewayError(Code.TOO_LARGE, say(Code.TOO_LARGE.value, limit=f"{most >> 20} MB"))
+                raise GatewayError(Reason.TOO_LARGE, limit=f"{most >> 20} MB")
     except ClientDisconnect:
-        raise GatewayError(Code.INVALID_REQUEST) from None
+        raise GatewayError(Reason.INVALID_REQUEST) from None
     return bytes(body)
 
 

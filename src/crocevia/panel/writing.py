@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from crocevia.core.declared import Problem, Refused
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason, say
 from crocevia.panel.web import Ask
 from crocevia.runtime.control import audit, removal
 from crocevia.runtime.control.apply import Applied, apply_in, load_state
@@ -75,7 +75,7 @@ async def find(ask: Ask, table: str, name: str) -> Any:
     """One declared value. Raises GatewayError(NOT_FOUND)."""
     spec = (await load(ask, table)).get(name)
     if spec is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return spec
 
 
@@ -87,8 +87,8 @@ def mark(spec: Spec | None) -> str:
 def _check_seen(table: str, name: str, before: Spec | None, seen: str | None) -> None:
     key = "encode" if table == "recipes" else "name"
     if seen is None and before is not None:
-        raise Refused([Problem(f"{place_of(table, name)}.{key}", say("name_taken"))])
+        raise Refused([Problem(f"{place_of(table, name)}.{key}", say(Reason.NAME_TAKEN))])
     if seen is not None and before is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     if seen is not None and mark(before) != seen:
-        raise Refused([Problem(place_of(table, name), say("changed_meanwhile"))])
+        raise Refused([Problem(place_of(table, name), say(Reason.CHANGED_MEANWHILE))])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.policy.window import RollingHour
 
 
@@ -47,13 +47,9 @@ class Admission:
         if meter is None:
             meter = self._meters[tenant] = _Meter()
         if concurrency is not None and meter.running >= concurrency:
-            raise GatewayError(
-                Code.CONCURRENCY_LIMITED, say(Code.CONCURRENCY_LIMITED.value, limit=concurrency), retry_after=1
-            )
+            raise GatewayError(Reason.CONCURRENCY_LIMITED, retry_after=1, limit=concurrency)
         if hourly is not None and (seconds := meter.hour.wait(hourly, now)):
-            raise GatewayError(
-                Code.RATE_LIMITED, say(Code.RATE_LIMITED.value, limit=hourly, seconds=seconds), retry_after=seconds
-            )
+            raise GatewayError(Reason.RATE_LIMITED, retry_after=seconds, limit=hourly, seconds=seconds)
         meter.hour.add(now)
         return Permit(meter)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.policy.periods import Day, day_of
 
 
@@ -141,6 +141,6 @@ class Ledger:
 
 def _exhausted(sheet: _Sheet, daily: int, now: float) -> GatewayError:
     if sheet.spent < daily:  # what is left is held by calls that are under way, and may come back at any moment
-        return GatewayError(Code.BUDGET_EXHAUSTED, say("budget_in_use"), retry_after=1)
+        return GatewayError(Reason.BUDGET_IN_USE, retry_after=1)
     seconds = sheet.day.seconds_left(now)
-    return GatewayError(Code.BUDGET_EXHAUSTED, say(Code.BUDGET_EXHAUSTED.value, seconds=seconds), retry_after=seconds)
+    return GatewayError(Reason.BUDGET_EXHAUSTED, retry_after=seconds, seconds=seconds)

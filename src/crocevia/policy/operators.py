@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 Mode: TypeAlias = Literal["token", "password", "trusted-proxy", "none"]
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -82,7 +82,7 @@ class Grant(msgspec.Struct, frozen=True):
             return
         held = self.scopes.union(*(_IMPLIED.get(scope, ()) for scope in self.scopes))
         if scope not in held:
-            raise GatewayError(Code.FORBIDDEN, say("scope_missing", scope=scope))
+            raise GatewayError(Reason.SCOPE_MISSING, scope=scope)
 
 
 def networks(spelled: Iterable[str]) -> tuple[Network, ...]:
@@ -105,7 +105,7 @@ def client(approach: Approach, rules: Rules) -> Address | None:
     if not forwarded(approach):
         return peer
     if peer is None or not _within(peer, rules.proxies):
-        raise GatewayError(Code.FORBIDDEN, say("proxy_attribution"))
+        raise GatewayError(Reason.PROXY_ATTRIBUTION)
     for text in reversed(_hops(approach.headers)):
         hop = _address(text)
         if hop is None:
@@ -114,7 +114,7 @@ def client(approach: Approach, rules: Rules) -> Address | None:
             if hop.is_loopback:
                 break
             return hop
-    raise GatewayError(Code.FORBIDDEN, say("proxy_attribution"))
+    raise GatewayError(Reason.PROXY_ATTRIBUTION)
 
 
 def forwarded(approach: Approach) -> bool:

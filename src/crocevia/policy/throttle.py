@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 MINUTE: Final = 60.0
 _USERS: Final = 10_000
@@ -33,7 +33,7 @@ class Throttle:
             seen.popleft()
         if len(seen) >= limit:
             wait = max(1, math.ceil(seen[0] + MINUTE - now))
-            raise GatewayError(Code.RATE_LIMITED, say("too_many_requests", seconds=wait), retry_after=wait)
+            raise GatewayError(Reason.TOO_MANY_REQUESTS, retry_after=wait, seconds=wait)
         seen.append(now)
 
     def _sweep(self, now: float) -> None:

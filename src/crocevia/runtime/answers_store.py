@@ -15,7 +15,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage import responses as rows
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.responses import StoredResponse
@@ -159,13 +159,11 @@ class Responses:
 
 def previous_missing(response_id: str) -> GatewayError:
     """Nobody can tell why it is not there."""
-    return GatewayError(
-        Code.INVALID_REQUEST, say("previous_response_missing", id=response_id[:80]), param="previous_response_id"
-    )
+    return GatewayError(Reason.PREVIOUS_RESPONSE_MISSING, param="previous_response_id", id=response_id[:80])
 
 
 def _missing(response_id: str) -> GatewayError:
-    return GatewayError(Code.NOT_FOUND, say("response_missing", id=response_id[:80]))
+    return GatewayError(Reason.RESPONSE_MISSING, id=response_id[:80])
 
 
 def _chain(tx: Transaction, fresh: dict[str, StoredResponse], last: str, now: float) -> list[StoredResponse]:

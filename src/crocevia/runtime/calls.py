@@ -14,7 +14,7 @@ import msgspec
 from crocevia.core.answers import Answer, AnswerFold
 from crocevia.core.calls import Batches, ModelRequest
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ModelEvent, StopReason
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
@@ -42,10 +42,10 @@ class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
 DEFAULT_LIMITS: Final = CallLimits()
 
 # What the record says, and what the caller is told (None: nobody is there).
-_CUTS: Final[dict[Cut, tuple[str, EndedBy, Code | None]]] = {
+_CUTS: Final[dict[Cut, tuple[str, EndedBy, Reason | None]]] = {
     Cut.CLIENT_GONE: ("cancelled", "client", None),
-    Cut.TIMED_OUT: (Code.UPSTREAM_TIMEOUT.value, "gateway", Code.UPSTREAM_TIMEOUT),
-    Cut.DRAINED: (Code.DRAINING.value, "gateway", Code.DRAINING),
+    Cut.TIMED_OUT: (Code.UPSTREAM_TIMEOUT.value, "gateway", Reason.UPSTREAM_TIMEOUT),
+    Cut.DRAINED: (Code.DRAINING.value, "gateway", Reason.DRAINING),
 }
 _PROVIDER_FAULTS: Final = frozenset(
     {
@@ -144,7 +144,7 @@ class Call:
         except StopAsyncIteration:
             self._over = True
             if self.fold.stop is None:
-                raise GatewayError(Code.UPSTREAM_FAILED) from None
+                raise GatewayError(Reason.UPSTREAM_FAILED) from None
             # Before the caller hears the end: its next call must find the slot free, and the money.
             self._permit.release()
             self._charge.settle(self._usage())
@@ -265,10 +265,10 @@ def just_ends(cut: Cut, task: asyncio.Task[object], error: BaseException | None)
     task.uncancel()
     if not isinstance(error, asyncio.CancelledError) or task.cancelling():
         return False  # something else went wrong as well, or the task itself is being cancelled: that counts
-    code = _CUTS[cut][2]
-    if code is None:
+    reason = _CUTS[cut][2]
+    if reason is None:
         return True
-    raise GatewayError(code) from None
+    raise GatewayError(reason) from None
 
 
 def _forget(closing: asyncio.Future[None]) -> None:

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, UserSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage import declared, meta, project_keys, users
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.home import Home, engine_keys, key_secret
@@ -83,7 +83,7 @@ def load(tx: Transaction, home: Home) -> Catalogue:
             engine_keys=engine_keys(home),
         )
     except (msgspec.DecodeError, ValueError, OSError) as error:
-        raise GatewayError(Code.UNAVAILABLE) from error
+        raise GatewayError(Reason.UNAVAILABLE) from error
 
 
 def changed_engines(before: Catalogue, after: Catalogue) -> set[str]:

@@ -8,7 +8,7 @@ from typing import Final
 from crocevia.core.calls import GenerationOptions, ModelRequest
 from crocevia.core.catalogue import ModelSpec, Prices
 from crocevia.core.embeddings import Embedded, EmbeddingEngine, EmbeddingRequest
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
 from crocevia.runtime.catalogue import CatalogueHolder
@@ -69,7 +69,7 @@ class Embeddings:
         if spec is not None:
             engine = self._engines(spec.engine)
             if not isinstance(engine, EmbeddingEngine):
-                raise GatewayError(Code.UNSUPPORTED, say("embeddings_model", model=name), param="model")
+                raise GatewayError(Reason.EMBEDDINGS_MODEL, param="model", model=name)
             return spec, engine
         for other in catalogue.models.values():
             declared = catalogue.engines.get(other.engine)
@@ -79,5 +79,5 @@ class Embeddings:
                 return other, engine
         local = self._local()
         if local is None:
-            raise GatewayError(Code.UNSUPPORTED, say("embeddings_none"), param="model")
+            raise GatewayError(Reason.EMBEDDINGS_NONE, param="model")
         return ModelSpec(name=local.name, engine=local.name, prices=_FREE), local

@@ -12,7 +12,7 @@ import msgspec
 
 from crocevia.core.calls import Abilities, Engine, ModelRequest
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.documents.intake import PEPPER as PEPPER_FILES
 from crocevia.documents.intake import Taken
@@ -139,7 +139,7 @@ class Gateway:
         """The project whose key this is. Raises GatewayError(UNAUTHENTICATED), the same for every reason."""
         found = self._catalogue.current.project_of(project, key)
         if found is None:
-            raise GatewayError(Code.UNAUTHENTICATED)
+            raise GatewayError(Reason.UNAUTHENTICATED)
         return found
 
     def route_model(self, user_id: str, model: str, draft: CallDraft) -> Route:
@@ -195,7 +195,7 @@ class Gateway:
     def _model(self, project: ProjectSpec) -> ModelSpec:
         model = self._catalogue.current.models.get(project.model)
         if model is None:
-            raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=project.model))
+            raise GatewayError(Reason.MODEL_MISSING, model=project.model)
         return model
 
     def route(self, project: ProjectSpec, draft: CallDraft) -> Route:
@@ -209,15 +209,14 @@ class Gateway:
         left = self.remaining(project)
         if left.hourly is not None and not left.hourly_left:
             wait = max(1, left.hourly_reset or 1)
-            sentence = say(Code.RATE_LIMITED.value, limit=left.hourly, seconds=wait)
-            raise GatewayError(Code.RATE_LIMITED, sentence, retry_after=wait)
+            raise GatewayError(Reason.RATE_LIMITED, retry_after=wait, limit=left.hourly, seconds=wait)
 
     def check_open(self, *, going_on: bool = False) -> None:
         """Raises GatewayError when nothing is admitted now: DRAINING, UNAVAILABLE (the store takes no records)."""
         if self.draining and not going_on:
-            raise GatewayError(Code.DRAINING, retry_after=int(DRAIN_SECONDS))
+            raise GatewayError(Reason.DRAINING, retry_after=int(DRAIN_SECONDS))
         if self._records.failing:
-            raise GatewayError(Code.UNAVAILABLE, retry_after=1)
+            raise GatewayError(Reason.UNAVAILABLE, retry_after=1)
 
     async def attach(self, route: Route, attachments: tuple[Attachment, ...], wants: Wants) -> Route:
         """Put files in the place of their placeholders, as the engine of `route` takes them.

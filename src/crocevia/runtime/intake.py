@@ -16,7 +16,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.calls import Abilities, ModelRequest
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Message, Part, TextPart, UserMessage
 from crocevia.documents.fetch import Fetcher
 from crocevia.documents.intake import PEPPER, Capabilities, Limits, Source, Taken, take
@@ -92,9 +92,9 @@ def _filled(message: Message, following: Callable[[], Taken]) -> Message:
 def check_permission(attachment: Attachment, wants: Wants) -> None:
     """Refuse what is certain to be refused, before anything is fetched or decoded. Raises GatewayError."""
     if attachment.is_image and not wants.images:
-        raise _forbidden(Code.IMAGES_NOT_ENABLED, wants)
+        raise GatewayError(Reason.IMAGES_NOT_ENABLED, project=wants.tenant)
     if not attachment.is_image and not wants.documents and (attachment.media_type or not wants.images):
-        raise _forbidden(Code.DOCUMENTS_NOT_ENABLED, wants)
+        raise GatewayError(Reason.DOCUMENTS_NOT_ENABLED, project=wants.tenant)
 
 
 class Attachments:
@@ -116,7 +116,7 @@ class Attachments:
         """
         limits = msgspec.structs.replace(wants.limits, max_pages=min(wants.limits.max_pages, max_pages))
         if len(attachments) > limits.max_count:
-            raise GatewayError(Code.INVALID_REQUEST, say("files_many", count=len(attachments), limit=limits.max_count))
+            raise GatewayError(Reason.FILES_MANY, count=len(attachments), limit=limits.max_count)
         for attachment in attachments:
             check_permission(attachment, wants)
         able = Capabilities(documents=abilities.documents, images=abilities.images)
@@ -149,13 +149,9 @@ def _source(attachment: Attachment) -> Source:
 
 def _check_kind(taken: Taken, wants: Wants) -> None:
     if taken.kind == "image" and not wants.images:
-        raise _forbidden(Code.IMAGES_NOT_ENABLED, wants)
+        raise GatewayError(Reason.IMAGES_NOT_ENABLED, project=wants.tenant)
     if taken.kind == "document" and not wants.documents:
-        raise _forbidden(Code.DOCUMENTS_NOT_ENABLED, wants)
-
-
-def _forbidden(code: Code, wants: Wants) -> GatewayError:
-    return GatewayError(code, say(code.value, project=wants.tenant))
+        raise GatewayError(Reason.DOCUMENTS_NOT_ENABLED, project=wants.tenant)
 
 
 def _key(attachment: Attachment, wants: Wants, able: Capabilities, max_pages: int) -> bytes:

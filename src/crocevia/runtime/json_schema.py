@@ -15,7 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from crocevia.core.declared import Problem, join
-from crocevia.core.errors import Message, say
+from crocevia.core.errors import Reason, Sentence, say
 
 if TYPE_CHECKING:
     from jsonschema_rs import Validator
@@ -80,17 +80,17 @@ def problems(schema: dict[str, Any], place: str) -> list[Problem]:
     """What keeps this from being a JSON Schema, at most ten; none if it is one. place: of the schema itself."""
     body = msgspec.json.encode(schema)
     if len(body) > MAX_BYTES:
-        return [Problem(place, say("schema_large", limit=MAX_BYTES // 1024))]
+        return [Problem(place, say(Reason.SCHEMA_LARGE, limit=MAX_BYTES // 1024))]
     dialect = schema.get("$schema", _NEWEST)
     known = _DIALECTS.get(dialect.rstrip("#").partition("://")[2]) if isinstance(dialect, str) else None
     if known is None or not dialect.startswith(("http://", "https://")):
-        return [Problem(join(place, "$schema"), say("schema_dialect"))]
+        return [Problem(join(place, "$schema"), say(Reason.SCHEMA_DIALECT))]
     validator = _validator(*known)
     try:
         if not validator.is_valid(schema):
             return _misshapen(validator, schema, place)
     except (ValueError, RecursionError):  # deeper than the library goes
-        return [Problem(place, say("schema_deep", limit=MAX_DEPTH))]
+        return [Problem(place, say(Reason.SCHEMA_DEEP, limit=MAX_DEPTH))]
     # Most schemas neither refer to anything nor have objects enough to be too deep: for them this is five times faster.
     if body.count(b"{") <= MAX_DEPTH and b'ef":' not in body:
         return []
@@ -122,16 +122,16 @@ def _place(place: str, path: Iterable[str | int]) -> str:
     return place
 
 
-def _sentence(kind: Any, path: Sequence[str | int]) -> Message:
+def _sentence(kind: Any, path: Sequence[str | int]) -> Sentence:
     name = type(kind).__name__
     if name == "Type" and set(kind.types) == {"boolean", "object"}:
-        return say("schema_needed")
+        return say(Reason.SCHEMA_NEEDED)
     if name == "Type":
-        return say("schema_keyword", expected=" or ".join(_NAMES[one] for one in kind.types))
+        return say(Reason.SCHEMA_KEYWORD, expected=" or ".join(_NAMES[one] for one in kind.types))
     if name == "Pattern":
         expected = _PATTERNS.get(str(path[-1]) if path else "", "a name that begins with a letter")
-        return say("schema_keyword", expected=expected)
-    return say("schema_keyword", expected=_EXPECTED.get(name, _TYPES))
+        return say(Reason.SCHEMA_KEYWORD, expected=expected)
+    return say(Reason.SCHEMA_KEYWORD, expected=_EXPECTED.get(name, _TYPES))
 
 
 def _unbounded(schema: dict[str, Any], place: str) -> list[Problem]:
@@ -142,7 +142,7 @@ def _unbounded(schema: dict[str, Any], place: str) -> list[Problem]:
     while todo and len(found) < _SHOWN:
         here = todo.pop()
         if here.depth > MAX_DEPTH:
-            found.append(Problem(_place(place, here.path), say("schema_deep", limit=MAX_DEPTH)))
+            found.append(Problem(_place(place, here.path), say(Reason.SCHEMA_DEEP, limit=MAX_DEPTH)))
             continue
         for name in REFERENCES & here.value.keys():
             wrong = _reference(here.value[name], here.base, anchors)
@@ -165,19 +165,19 @@ def _below(schema: dict[str, Any]) -> Iterator[tuple[Any, ...]]:
             yield from ((one, name, key) for key, one in value.items() if isinstance(one, dict))
 
 
-def _reference(reference: Any, base: Any, anchors: frozenset[str]) -> Message | None:
+def _reference(reference: Any, base: Any, anchors: frozenset[str]) -> Sentence | None:
     """What is wrong with a reference. Some dialects take `$dynamicRef` for a word like any other."""
     if not isinstance(reference, str) or not reference.startswith("#"):
-        return say("schema_reference_remote")
+        return say(Reason.SCHEMA_REFERENCE_REMOTE)
     pointer = unquote(reference[1:])
     if pointer and not pointer.startswith("/"):
-        return None if pointer in anchors else say("schema_reference_lost")
+        return None if pointer in anchors else say(Reason.SCHEMA_REFERENCE_LOST)
     value = base
     for step in pointer.split("/")[1:]:
         value = _step(value, step.replace("~1", "/").replace("~0", "~"))
         if value is _NOTHING:
-            return say("schema_reference_lost")
-    return None if isinstance(value, dict | bool) else say("schema_reference_lost")
+            return say(Reason.SCHEMA_REFERENCE_LOST)
+    return None if isinstance(value, dict | bool) else say(Reason.SCHEMA_REFERENCE_LOST)
 
 
 _NOTHING: Final = object()

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import is_id, new_id
 from crocevia.storage.home import Home, write_secret
 
@@ -98,9 +98,9 @@ class Signer:
         Raises GatewayError: NOT_FOUND, CONFLICT for the one that signs now; OSError.
         """
         if kid not in (key.id for key in self.keys()):
-            raise GatewayError(Code.NOT_FOUND, say("signing_key_missing", kid=kid))
+            raise GatewayError(Reason.SIGNING_KEY_MISSING, kid=kid)
         if kid == self.current().id:
-            raise GatewayError(Code.CONFLICT, say("signing_key_signs", kid=kid))
+            raise GatewayError(Reason.SIGNING_KEY_SIGNS, kid=kid)
         (self._home.keys / f"{kid}.pem").unlink()
 
     def published(self) -> list[Jwk]:

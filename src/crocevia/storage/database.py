@@ -19,7 +19,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.statements import Row, Statement, StatementCache
 
 T = TypeVar("T")
@@ -173,7 +173,7 @@ class Database:
         try:
             self._connection = connect(path)
         except sqlite3.Error as error:
-            raise GatewayError(Code.UNAVAILABLE) from error
+            raise GatewayError(Reason.UNAVAILABLE) from error
         self._inode = path.stat().st_ino
         self._transaction = Transaction(self._connection)
         self._version = -1  # of what other processes have written
@@ -218,7 +218,7 @@ class Database:
         what `write` would raise. The caller bounds what it submits. Raises GatewayError(UNAVAILABLE) after `close`.
         """
         if self._closing.is_set():
-            raise GatewayError(Code.UNAVAILABLE)
+            raise GatewayError(Reason.UNAVAILABLE)
         self._queue.put(_Job(work, asyncio.get_running_loop(), done))
 
     def post(self, work: Work[object]) -> None:
@@ -229,7 +229,7 @@ class Database:
         if self._writer.is_alive():
             self._queue.put(_Job(work, None, _nobody))
         else:
-            self._report(GatewayError(Code.UNAVAILABLE))
+            self._report(GatewayError(Reason.UNAVAILABLE))
 
     async def read(self, work: Work[T]) -> T:
         """Run `work` on a reader that cannot write; all its statements see one snapshot."""
@@ -237,7 +237,7 @@ class Database:
             return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
         except sqlite3.Error as error:
             if is_store_failure(error):
-                raise GatewayError(Code.UNAVAILABLE) from error
+                raise GatewayError(Reason.UNAVAILABLE) from error
             raise
 
     async def close(self, timeout: float = 10.0) -> int:
@@ -316,7 +316,7 @@ class Database:
             self.failing_because = getattr(error, "sqlite_errorname", type(error).__name__)
             if self.failing_since is None:
                 self.failing_since = time.monotonic()
-            refused = GatewayError(Code.UNAVAILABLE)
+            refused = GatewayError(Reason.UNAVAILABLE)
             refused.__cause__ = error
             self._settle([_Outcome(job, None, refused) for job in batch if job.loop is not None])
             return [job for job in batch if job.loop is None]

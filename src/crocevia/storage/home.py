@@ -13,7 +13,7 @@ from typing import IO, Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 _ENGINE_KEYS: Final = "engines.json"
 _DIGEST_SECRET: Final = "digest.secret"  # noqa: S105  # the name of a file
@@ -84,7 +84,7 @@ def key_secret(home: Home, *, create: bool = False) -> bytes:
     try:
         return path.read_bytes()
     except OSError:
-        raise GatewayError(Code.UNAVAILABLE, say("key_file_unreadable", file=_DIGEST_SECRET)) from None
+        raise GatewayError(Reason.KEY_FILE_UNREADABLE, file=_DIGEST_SECRET) from None
 
 
 def engine_keys(home: Home) -> dict[str, str]:
@@ -94,7 +94,7 @@ def engine_keys(home: Home) -> dict[str, str]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError):
-        raise GatewayError(Code.UNAVAILABLE, say("key_file_unreadable", file=_ENGINE_KEYS)) from None
+        raise GatewayError(Reason.KEY_FILE_UNREADABLE, file=_ENGINE_KEYS) from None
 
 
 def write_engine_keys(home: Home, keys: Mapping[str, str]) -> None:
@@ -113,7 +113,7 @@ def serving(home: Home) -> Iterator[None]:
             time.sleep(0.1)  # `holder` may be looking just now
             if not _locked(file):
                 file.seek(0)
-                raise GatewayError(Code.CONFLICT, say("home_in_use", pid=file.read().strip() or "?"))
+                raise GatewayError(Reason.HOME_IN_USE, pid=file.read().strip() or "?")
         file.seek(0)
         file.truncate()
         file.write(f"{os.getpid()}\n")

@@ -11,7 +11,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.database import connect
 from crocevia.storage.schema import SCHEMA
 
@@ -29,7 +29,7 @@ def current(path: Path) -> str | None:
     try:
         return _read_version(path)
     except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
 
 
 def _read_version(path: Path) -> str | None:
@@ -50,14 +50,14 @@ def ensure(path: Path) -> None:
     if version == SCHEMA:
         return
     if version is not None and version > SCHEMA:
-        raise GatewayError(Code.UNAVAILABLE, say("schema_newer", found=version, known=SCHEMA))
+        raise GatewayError(Reason.SCHEMA_NEWER, found=version, known=SCHEMA)
     path.touch(mode=0o600)
     child = subprocess.run(  # noqa: S603  # our own interpreter and module
         [sys.executable, "-m", "crocevia.storage.migrate", str(path)], capture_output=True, text=True, check=False
     )
     if child.returncode != 0 or current(path) != SCHEMA:
         reason = (child.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise GatewayError(Code.UNAVAILABLE, say("migration_failed", reason=reason))
+        raise GatewayError(Reason.MIGRATION_FAILED, reason=reason)
 
 
 def migrate(path: Path, revision: str = "head") -> None:

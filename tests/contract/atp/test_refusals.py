@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.doors.atp import errors, negotiation
 from crocevia.doors.atp.document import document as document_of_ours
 from crocevia.doors.atp.door import AtpDoor
@@ -209,7 +209,7 @@ def test_a_body_that_stops_midway_changes_nothing_and_is_not_answered() -> None:
 @requirement("A-ERR-1", "A-ERR-2")
 @pytest.mark.parametrize("code", Code)
 def test_every_code_has_its_place_in_the_contract(code: Code) -> None:
-    answer = errors.refuse(GatewayError(code, say(code.value, allowed="GET")))
+    answer = errors.refuse(GatewayError(Reason(code), allowed="GET"))
     kinds = document(3)["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["type"]["enum"]
     error = json.loads(json.dumps(answer.content))["error"]
     assert error["type"] in kinds and error["message"]

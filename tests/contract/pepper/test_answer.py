@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import (
     OpaqueBlock,
     ReasoningDelta,
@@ -221,7 +221,7 @@ MID_STREAM = [
 @requirement("P-SSE-5", "P-ERR-MID")
 @pytest.mark.parametrize(("code", "word"), MID_STREAM)
 def test_after_the_first_byte_an_error_is_a_flat_event_and_the_end(code: Code, word: str) -> None:
-    place = house(Puppet((say("a"), GatewayError(code))))
+    place = house(Puppet((say("a"), GatewayError(Reason(code)))))
     exchange = run(ask(place.agent, STREAM))
     name, data = exchange.events()[-1]
     assert (exchange.status, name, exchange.ended) == (200, "error", True)

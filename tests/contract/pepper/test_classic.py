@@ -12,7 +12,7 @@ import pytest
 from msgspec import Raw
 
 from crocevia.core.catalogue import Permissions, Prices
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import OpaqueBlock, Stopped, StopReason, UsageReported
 from crocevia.core.messages import AssistantMessage, FilePart, UserMessage
 from crocevia.core.usage import Usage
@@ -149,7 +149,7 @@ def test_what_is_wrong_is_told_and_paid_by_nobody(body: dict[str, Any]) -> None:
 def test_other_failures_have_the_codes_of_the_agent_call() -> None:
     async def work() -> None:
         for engine, expected in (
-            (Puppet((GatewayError(Code.UPSTREAM_FAILED),)), (502, "errore_ai")),
+            (Puppet((GatewayError(Reason.UPSTREAM_FAILED),)), (502, "errore_ai")),
             (Puppet(([Stopped(StopReason.REFUSAL)],)), (422, "richiesta_rifiutata")),
         ):
             async with classic_house(engine) as place:
@@ -187,7 +187,7 @@ def test_a_conversation_goes_on_where_it_stopped(days: int) -> None:
 @requirement("P-CLS-7")
 def test_a_call_that_failed_is_not_remembered_and_history_is_bounded() -> None:
     async def work() -> None:
-        engine = Puppet((GatewayError(Code.UPSTREAM_FAILED),), *[(say("r" * 9000), [USAGE, END])] * 60)
+        engine = Puppet((GatewayError(Reason.UPSTREAM_FAILED),), *[(say("r" * 9000), [USAGE, END])] * 60)
         async with classic_house(engine, keep_texts_days=1) as place:
             await place.ask({"contenuto": "persa", "conversazione": "c"})
             for number in range(60):
@@ -406,7 +406,7 @@ def test_without_permission_or_backend_nothing_is_searched_nor_in_agent_mode() -
 def test_a_model_that_never_stops_searching_is_stopped_and_a_failing_backend_is_told_to_it() -> None:
     async def work() -> None:
         async def fail(url: str) -> bytes:
-            raise GatewayError(Code.UPSTREAM_TIMEOUT)
+            raise GatewayError(Reason.UPSTREAM_TIMEOUT)
 
         engine = Puppet(SEARCHES)
         async with classic_house(engine, search=WebSearch("http://search.test", fail), permissions=ALL) as place:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ReasoningDelta, Stopped, StopReason
 from crocevia.doors.pepper.errors import TABLE, failure
 from tests.aio import run
@@ -41,14 +41,15 @@ def asked(place: House, body: Any = HELLO, **how: Any) -> Exchange:
 @pytest.mark.parametrize("code", list(Code))
 def test_every_code_has_a_row_of_the_table_and_an_italian_sentence(code: Code) -> None:
     assert TABLE[code] in PUBLISHED
-    assert failure(GatewayError(code)).message.endswith(".")
+    assert failure(GatewayError(Reason(code))).message.endswith(".")
 
 
 @requirement("P-ERR-BODY")
 @pytest.mark.parametrize("stream", [True, False])
 @pytest.mark.parametrize("code", list(Code))
 def test_every_failure_before_the_first_word_has_its_status_and_form(code: Code, stream: bool) -> None:
-    error = GatewayError(code, say(code.value, allowed="POST", project="casa", limit=1, seconds=9, model="m", what="x"))
+    details = dict(allowed="POST", project="casa", limit=1, seconds=9, model="m", what="x")
+    error = GatewayError(Reason(code), **details)  # type: ignore[arg-type]
     exchange = asked(house(Puppet(([ReasoningDelta("mm")], error))), HELLO | {"stream": stream})
     assert exchange.error() == TABLE[code]
     assert list(exchange.json()) == ["error"]
@@ -161,7 +162,7 @@ def test_the_hourly_limit_says_exactly_when_the_next_call_passes() -> None:
 @requirement("P-ERR-502")
 @pytest.mark.parametrize("code", [c for c in Code if c.value.startswith("upstream")])
 def test_a_provider_that_fails_is_502(code: Code) -> None:
-    place = house(Puppet((GatewayError(code),)))
+    place = house(Puppet((GatewayError(Reason(code)),)))
     assert asked(place).error() == (502, "errore_ai")
     assert place.records.settled[0].outcome == code.value
     assert place.records.settled[0].ended_by == "model"

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from crocevia.core.catalogue import Prices
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import UsageReported
 from crocevia.core.usage import Usage
 from crocevia.policy.periods import day_of
@@ -183,7 +183,7 @@ def test_every_answer_tells_what_is_left(body: dict[str, Any]) -> None:
 
 @requirement("P-MON-FAIL")
 def test_what_never_ran_costs_nothing() -> None:
-    place = priced((GatewayError(Code.UPSTREAM_FAILED),), daily_budget_usd=0.1, hourly_limit=1, max_concurrency=1)
+    place = priced((GatewayError(Reason.UPSTREAM_FAILED),), daily_budget_usd=0.1, hourly_limit=1, max_concurrency=1)
 
     async def work() -> None:
         assert (await ask(place.agent, HELLO)).status == 502

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.doors.responses import errors
 from crocevia.engines.e5.engine import is_installed
 from tests.aio import run
@@ -301,7 +301,7 @@ def test_a_refused_part_is_named_with_the_reason(tmp_path: Path) -> None:
 def test_every_code_has_its_status_and_words(code: Code) -> None:
     status, kind, word = errors.TABLE[code]
     assert 400 <= status <= 504 and kind
-    shown = errors.body(GatewayError(code, param="x"))["error"]
+    shown = errors.body(GatewayError(Reason(code), param="x"))["error"]
     assert shown["type"] and shown["message"]
     if code is not Code.UNAUTHENTICATED:
         assert (shown["type"], shown["param"], shown["code"]) == (kind, "x", word)

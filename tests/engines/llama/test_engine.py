@@ -202,8 +202,8 @@ def test_a_prompt_that_is_too_long_is_refused_with_both_counts(tmp_path: Path, w
             with pytest.raises(GatewayError) as caught:
                 await it.ask(user("word " * words))
             assert caught.value.code is Code.INVALID_REQUEST
-            assert caught.value.message.args["limit"] == 150
-            assert int(caught.value.message.args["count"]) > 150
+            assert caught.value.message.details["limit"] == 150
+            assert int(caught.value.message.details["count"]) > 150
             assert it.notes("body") == []
             assert (await it.ask(user("SAY ok"))).text == "ok"
 
@@ -216,7 +216,7 @@ def test_a_crash_fails_the_call_in_flight_and_the_next_one_gets_a_new_child(tmp_
             with pytest.raises(GatewayError) as caught:
                 await it.ask(user("CRASH half an answer"))
             assert caught.value.code is Code.UPSTREAM_FAILED
-            assert caught.value.message.key == "embedded_crashed"
+            assert caught.value.message.reason == "embedded_crashed"
             assert (await it.ask(user("SAY back"))).text == "back"
             assert len(it.notes("started")) == 2
 
@@ -260,7 +260,7 @@ def test_a_child_that_does_not_load_is_unavailable(tmp_path: Path, mode: str, ke
         async with bench(tmp_path, mode) as it:
             with pytest.raises(GatewayError) as caught:
                 await it.ask(user("SAY hello"))
-            assert (caught.value.code, caught.value.message.key) == (Code.UNAVAILABLE, key)
+            assert (caught.value.code, caught.value.message.reason) == (Code.UNAVAILABLE, key)
 
     run(work())
 

@@ -221,7 +221,7 @@ def test_killing_the_child_fails_the_call_in_flight_and_the_next_one_is_served()
             with pytest.raises(GatewayError) as caught:
                 async for _ in batches:
                     pass
-            assert (caught.value.code, caught.value.message.key) == (Code.UPSTREAM_FAILED, "embedded_crashed")
+            assert (caught.value.code, caught.value.message.reason) == (Code.UPSTREAM_FAILED, "embedded_crashed")
             assert "Paris" in (await it.ask(user("What is the capital of France?"))).text
 
     run(work(), timeout=500)
@@ -233,6 +233,6 @@ def test_a_prompt_over_the_limit_is_refused_with_its_tokens() -> None:
             with pytest.raises(GatewayError) as caught:
                 await it.ask(user("ciao " * 7000))
             assert caught.value.code is Code.INVALID_REQUEST
-            assert int(caught.value.message.args["count"]) > 7000
+            assert int(caught.value.message.details["count"]) > 7000
 
     run(work(), timeout=500)

@@ -308,7 +308,7 @@ def test_too_little_space_is_said_before_anything_is_fetched(tmp_path: Path) -> 
     vast = Weights(name="vast", title="Vast", sha256="0" * 64, size=2**60, notice="-")
     with pytest.raises(GatewayError) as caught:
         fetch(vast, tmp_path, [], Notes())
-    assert caught.value.message.key == "embedded_pull_space"
+    assert caught.value.message.reason == "embedded_pull_space"
     assert "{" not in render(caught.value.message, "en")
 
 

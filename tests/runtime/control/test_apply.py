@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render
 from crocevia.runtime.catalogue import load
 from crocevia.runtime.control import apply as control
@@ -231,7 +231,7 @@ def test_a_key_of_another_project_is_refused(home: Home) -> None:
 
 def test_an_engine_that_cannot_be_built_is_refused(home: Home) -> None:
     def check(spec: Any) -> None:
-        raise GatewayError(Code.INVALID_REQUEST, say("json_malformed"))
+        raise GatewayError(Reason.JSON_MALFORMED)
 
     with pytest.raises(Refused):
         control.apply(home, parse(b"[[engines]]\nname = 'e'\nkind = 'scripted'"), check_engine=check)
@@ -243,7 +243,7 @@ def test_nothing_is_applied_to_a_home_without_init(tmp_path: Path, home: Home) -
     connection.close()
     with pytest.raises(GatewayError) as caught:
         control.apply(home, Declaration())
-    assert caught.value.message.key == "home_not_initialised"
+    assert caught.value.message.reason == "home_not_initialised"
 
 
 def test_a_store_that_cannot_be_written_leaves_the_key_files_as_they_were(

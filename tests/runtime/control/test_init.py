@@ -75,7 +75,7 @@ def test_a_second_init_changes_nothing(home: Home) -> None:
     before = {path: path.read_bytes() for path in home.path.rglob("*") if path.is_file()}
     with pytest.raises(GatewayError) as caught:
         init(home, "http://127.0.0.1:8111")
-    assert (caught.value.code, caught.value.message.key) == (Code.CONFLICT, "home_initialised")
+    assert (caught.value.code, caught.value.message.reason) == (Code.CONFLICT, "home_initialised")
     assert {path: path.read_bytes() for path in home.path.rglob("*") if path.is_file()} == before
 
 
@@ -97,4 +97,4 @@ def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(GatewayError) as caught:
         init(Home(tmp_path / "file" / "home"), "http://127.0.0.1:8111")
-    assert caught.value.message.key == "home_not_written"
+    assert caught.value.message.reason == "home_not_written"

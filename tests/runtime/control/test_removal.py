@@ -38,7 +38,7 @@ def test_an_agent_with_chats_of_its_own_stays(home: Home, made: tuple[Home, Init
         with pytest.raises(GatewayError) as failure:
             remove(tx, "agents", "helper")
         assert failure.value.code is Code.CONFLICT
-        assert "helper" in str(failure.value.message.args)
+        assert "helper" in str(failure.value.message.details)
         assert agents.find_named(tx, user_id, "helper") is not None
 
 
@@ -51,7 +51,7 @@ def test_what_is_needed_stays_and_says_by_whom(home: Home, table: str, name: str
         with pytest.raises(GatewayError) as failure:
             remove(tx, table, name)
         assert failure.value.code is Code.CONFLICT
-        assert by in str(failure.value.message.args)
+        assert by in str(failure.value.message.details)
 
 
 def test_everything_goes_in_the_order_of_need(home: Home, made: tuple[Home, Initialised]) -> None:

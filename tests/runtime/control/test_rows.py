@@ -61,7 +61,7 @@ def test_a_sunset_is_a_moment_with_a_zone(text: str, fine: bool) -> None:
     problems: list[Problem] = []
     check_value("models", ModelSpec(name="m", engine="e", sunset_at=text), "models[0]", problems)
     expected = [] if fine else [("models[0].sunset_at", "moment_shape")]
-    assert [(problem.place, problem.message.key) for problem in problems] == expected
+    assert [(problem.place, problem.message.reason) for problem in problems] == expected
 
 
 def test_the_default_model_is_one_that_stays() -> None:

@@ -54,7 +54,7 @@ def refused(work: Callable[[], object]) -> str:
     with pytest.raises(GatewayError) as info:
         work()
     assert info.value.code is Code.INVALID_REQUEST
-    return info.value.message.key
+    return info.value.message.reason
 
 
 def test_folders_count_too_and_each_workspace_for_itself(tmp_path: Path) -> None:

@@ -208,12 +208,12 @@ def test_a_folder_goes_whole_and_only_when_asked(files: WorkspaceFiles, tmp_path
         files.create(SPACE, path, "x")
     with pytest.raises(GatewayError) as caught:
         files.delete(SPACE, "/a")
-    assert caught.value.message.key == "folder_not_empty"
+    assert caught.value.message.reason == "folder_not_empty"
     files.delete(SPACE, "/a", recursive=True)
     for path in ("/", "/wiki", "/skills"):
         with pytest.raises(GatewayError) as caught:
             files.delete(SPACE, path, recursive=True)
-        assert caught.value.message.key == "folder_protected"
+        assert caught.value.message.reason == "folder_protected"
     assert [entry.name for entry in files.entries(SPACE, "/")] == ["skills", "wiki"]
     assert list((tmp_path / "files" / "incoming").iterdir()) == []
 

@@ -14,7 +14,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.fetch import Delivery, Fetcher, FetchPolicy
 from crocevia.policy.budget import Standing
 from crocevia.policy.periods import day_of
@@ -123,7 +123,7 @@ def test_it_is_delivered_once_signed_with_the_published_key(home: Home) -> None:
 
 def test_a_receiver_that_fails_is_asked_again_with_the_same_event(home: Home) -> None:
     async def work() -> None:
-        receiver = Receiver(500, GatewayError(Code.INVALID_REQUEST), 302, 200)
+        receiver = Receiver(500, GatewayError(Reason.INVALID_REQUEST), 302, 200)
         async with Life(home, receiver) as life:
             life.webhooks.fire(CASA, STANDING)
             row = await life.settled()

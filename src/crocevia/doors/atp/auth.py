@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control.api_keys import ApiKeys, Principal
 
 _MAX_TOKEN = 4096
@@ -15,4 +15,4 @@ async def authenticate(keys: ApiKeys, values: list[bytes]) -> Principal:
         token = token.strip()
         if scheme.lower() == b"bearer" and token and len(token) <= _MAX_TOKEN and token.isascii():
             return await keys.authenticate(token.decode("ascii"))
-    raise GatewayError(Code.UNAUTHENTICATED, say("api_key_invalid"))
+    raise GatewayError(Reason.API_KEY_INVALID)

@@ -8,7 +8,7 @@ from typing import Final
 
 from crocevia.asgi import body
 from crocevia.asgi.body import ClientGone, too_large
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp.operation import Request
 
 BODY_SECONDS: Final = 60.0  # for the whole of a JSON body
@@ -20,7 +20,7 @@ async def read_whole(request: Request, limit: int, seconds: float = BODY_SECONDS
         async with asyncio.timeout(seconds):
             return b"".join([piece async for piece in pieces(request, limit)])
     except TimeoutError:
-        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(seconds))) from None
+        raise GatewayError(Reason.BODY_TOO_SLOW, seconds=int(seconds)) from None
 
 
 async def pieces(request: Request, limit: int) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from crocevia.asgi.body import ClientGone
 from crocevia.asgi.types import Application, Headers, Receive, Scope, Send
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.doors.atp import auth, fields, negotiation
 from crocevia.doors.atp.body import discard, read_whole
@@ -115,9 +115,9 @@ def _request_id(scope: Scope) -> str:
 
 def _no_operation(found: Found | None) -> GatewayError:
     if found is None:
-        return GatewayError(Code.NOT_FOUND)
+        return GatewayError(Reason.NOT_FOUND)
     allowed = ", ".join(sorted(found.operations))
-    return GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=allowed))
+    return GatewayError(Reason.METHOD_NOT_ALLOWED, allowed=allowed)
 
 
 def _query(scope: Scope) -> dict[str, list[str]]:
@@ -131,7 +131,7 @@ def _query(scope: Scope) -> dict[str, list[str]]:
             raw.decode("ascii"), keep_blank_values=True, errors="strict", max_num_fields=_MAX_QUERY, encoding="utf-8"
         )
     except ValueError:
-        raise GatewayError(Code.INVALID_REQUEST, say("query_malformed")) from None
+        raise GatewayError(Reason.QUERY_MALFORMED) from None
     for name, value in pairs:
         found.setdefault(name, []).append(value)
     return found

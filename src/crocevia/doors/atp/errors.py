@@ -9,7 +9,7 @@ from typing import Any, Final
 from crocevia.asgi import answers
 from crocevia.asgi.types import Header, Headers
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason, say
 from crocevia.core.texts import render
 from crocevia.doors.atp.negotiation import REQUIRED
 from crocevia.doors.atp.operation import Answer
@@ -88,15 +88,15 @@ _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 def refuse(error: GatewayError) -> Answer:
     """The answer that carries the error."""
-    status, kind = NAMED.get(error.message.key) or TABLE[error.code]
+    status, kind = NAMED.get(error.message.reason) or TABLE[error.code]
     body: dict[str, Any] = {"type": kind, "message": render(error.message, "en")}
     if status != 429:  # the contract closes that one
-        code = error.message.key if error.message.key in NAMED else _CODES.get(error.code)
+        code = error.message.reason if error.message.reason in NAMED else _CODES.get(error.code)
         if code is not None:
             body["code"] = code
         body["details"] = _details(error)
         if body["details"] and status == 422:
-            body["message"] = render(say("data_invalid"), "en")
+            body["message"] = render(say(Reason.DATA_INVALID), "en")
     return Answer(status, {"error": body}, _headers(error, status))
 
 
@@ -107,8 +107,8 @@ def expected(error: Exception, operation: str) -> GatewayError:
 
 def _details(error: GatewayError) -> dict[str, Any] | None:
     """Sentences by field, fields spelled as the contract does: `members.0.role`; or the arguments of the sentence."""
-    if error.message.key in _TELLING:
-        return dict(error.message.args)
+    if error.message.reason in _TELLING:
+        return dict(error.message.details)
     found: dict[str, list[str]] = {}
     if isinstance(error, Refused):
         for problem in error.problems:
@@ -125,7 +125,7 @@ def _headers(error: GatewayError, status: int) -> Headers:
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if status == 405:
-        headers.append((b"allow", str(error.message.args.get("allowed", "")).encode()))
+        headers.append((b"allow", str(error.message.details.get("allowed", "")).encode()))
     if status == 413:
         headers.append((b"connection", b"close"))
     if status == 426:

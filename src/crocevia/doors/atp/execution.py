@@ -12,7 +12,7 @@ from msgspec import UNSET, Raw
 from crocevia.asgi.stream import EVENT_HEADERS
 from crocevia.asgi.types import Headers
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.turn import Unreadable
 from crocevia.doors.atp import encode_v2, encode_v3
 from crocevia.doors.atp.capabilities import capabilities
@@ -39,7 +39,7 @@ class Execution:
         body: wire.ChatMessageRequest = request.body
         key = _idempotency_key(request)
         if body.attachment_ids and key is None:
-            raise _invalid("Idempotency-Key", "idempotency_key_needed")
+            raise GatewayError(Reason.IDEMPOTENCY_KEY_NEEDED, param="Idempotency-Key")
         ids = body.attachment_ids
         turn_id = await self._turns.send(
             request.user_id,
@@ -126,9 +126,9 @@ def _whole(frames: Callable[[Row], bytes], rows: list[Row]) -> bytes:
     try:
         body = b"".join(map(frames, rows))
     except Unreadable:
-        raise GatewayError(Code.UNAVAILABLE, say("context_unavailable")) from None
+        raise GatewayError(Reason.CONTEXT_UNAVAILABLE) from None
     if b'cost":null' in body or b'cost_usd":null' in body:
-        raise GatewayError(Code.UNSUPPORTED, say("contract_upgrade_required"))
+        raise GatewayError(Reason.CONTRACT_UPGRADE_REQUIRED)
     return body
 
 
@@ -158,7 +158,7 @@ def _cursor(request: Request) -> tuple[int, str | None]:
             return 0, epoch
         return int(number), epoch or (said if mark else None)
     if len(values) != 1 or not _NUMBER.fullmatch(values[0]):
-        raise GatewayError(Code.INVALID_REQUEST, say("after_invalid"), param="after")
+        raise GatewayError(Reason.AFTER_INVALID, param="after")
     return int(values[0]), epoch
 
 
@@ -167,12 +167,8 @@ def _idempotency_key(request: Request) -> str | None:
     if not values:
         return None
     if len(values) != 1 or not _KEY.fullmatch(values[0]):
-        raise _invalid("Idempotency-Key", "idempotency_key_shape")
+        raise GatewayError(Reason.IDEMPOTENCY_KEY_SHAPE, param="Idempotency-Key")
     return values[0].decode("ascii")
-
-
-def _invalid(param: str, key: str) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say(key), param=param)
 
 
 def _wire(request: Request) -> int:

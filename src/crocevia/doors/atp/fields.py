@@ -10,7 +10,7 @@ from msgspec import UNSET
 
 from crocevia.core import json
 from crocevia.core.declared import Problem, Refused, join
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.core.shapes import misfit
 
 S = TypeVar("S", bound=msgspec.Struct)
@@ -25,7 +25,7 @@ def read(data: bytes, kind: type[S]) -> S:
     """
     table = json.decode(data)
     if not isinstance(table, dict):
-        raise GatewayError(Code.INVALID_REQUEST, say("body_not_object"))
+        raise GatewayError(Reason.BODY_NOT_OBJECT)
     json.check_depth(table, limit=MAX_DEPTH)
     return convert(table, kind)
 
@@ -43,7 +43,7 @@ def _problems(table: dict[str, Any], kind: type[msgspec.Struct], strict: bool) -
     for name, required, alone in _alone(kind):
         if name not in table:
             if required:
-                found.append(Problem(name, say("field_missing")))
+                found.append(Problem(name, say(Reason.FIELD_MISSING)))
             continue
         try:
             msgspec.convert({name: table[name]}, alone, strict=strict)
@@ -51,7 +51,7 @@ def _problems(table: dict[str, Any], kind: type[msgspec.Struct], strict: bool) -
             found.append(_problem(error))
     if kind.__struct_config__.forbid_unknown_fields:
         known = {name for name, _, _ in _alone(kind)}
-        found += [Problem(name[:100], say("field_unknown")) for name in table if name not in known]
+        found += [Problem(name[:100], say(Reason.FIELD_UNKNOWN)) for name in table if name not in known]
     return found
 
 
@@ -74,5 +74,5 @@ def _problem(error: msgspec.ValidationError) -> Problem:
     # What a struct of ours refuses by itself says «field: key of a sentence».
     field, found, key = said.partition(": ")
     if found and field.isidentifier():
-        return Problem(join(place, field), say(key))
+        return Problem(join(place, field), say(Reason(key)))
     return Problem(place or "body", reason)

@@ -10,10 +10,9 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
 from crocevia.asgi.body import too_large
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp.body import pieces as body_pieces
 from crocevia.doors.atp.operation import Request
-from crocevia.runtime.control.context import invalid
 
 _OVERHEAD: Final = 64 * 1024  # bytes of a form around its file
 _MAX_BOUNDARY: Final = 70
@@ -59,7 +58,7 @@ class FileForm:
         if not self._complete:
             raise _malformed()
         if not self._parts:
-            raise invalid("file", "field_missing")
+            raise GatewayError(Reason.FIELD_MISSING, param="file")
 
     def _begin(self) -> None:
         self._parts += 1
@@ -78,9 +77,11 @@ class FileForm:
     def _on_headers(self) -> None:
         _, options = parse_options_header(self._headers.get("content-disposition", b""))
         if options.get(b"name") != b"file" or b"filename" not in options:
-            raise invalid(options.get(b"name", b"body").decode("utf-8", "replace")[:100] or "body", "field_unknown")
+            raise GatewayError(
+                Reason.FIELD_UNKNOWN, param=options.get(b"name", b"body").decode("utf-8", "replace")[:100] or "body"
+            )
         if self._parts > 1:
-            raise invalid("file", "given_twice")
+            raise GatewayError(Reason.GIVEN_TWICE, param="file")
         self.name = _name(options[b"filename"])
 
     def _on_data(self, data: bytes, start: int, end: int) -> None:
@@ -97,7 +98,7 @@ def _boundary(request: Request) -> bytes:
     kind, options = parse_options_header(request.header(b"content-type") or b"")
     boundary = options.get(b"boundary", b"")
     if kind != b"multipart/form-data" or not 0 < len(boundary) <= _MAX_BOUNDARY:
-        raise GatewayError(Code.INVALID_REQUEST, say("form_needed"), param="file")
+        raise GatewayError(Reason.FORM_NEEDED, param="file")
     return boundary
 
 
@@ -106,12 +107,12 @@ def _name(raw: bytes) -> str:
     try:
         name = raw.decode().replace("\\", "/").rpartition("/")[2]
     except UnicodeDecodeError:
-        raise invalid("file", "file_name_wrong") from None
+        raise GatewayError(Reason.FILE_NAME_WRONG, param="file") from None
     hidden = any(unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") for character in name)
     if not 0 < len(name) <= _MAX_NAME or hidden or not name.strip(". "):
-        raise invalid("file", "file_name_wrong")
+        raise GatewayError(Reason.FILE_NAME_WRONG, param="file")
     return name
 
 
 def _malformed() -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say("form_malformed"), param="file")
+    return GatewayError(Reason.FORM_MALFORMED, param="file")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from crocevia.asgi.types import Headers
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp.operation import Rule, Version
 
 HEADER: Final = b"x-envai-contract-version"
@@ -34,10 +34,10 @@ def select(rule: Rule, values: list[bytes]) -> Version | None:
     if values:
         column = _COLUMN.get(values[0].strip(b" \t"), -1) if len(values) == 1 else -1
     if column < 0:
-        raise GatewayError(Code.UNSUPPORTED, say("unsupported_contract_version"))
+        raise GatewayError(Reason.UNSUPPORTED_CONTRACT_VERSION)
     found = TABLE[rule][column]
     if found is None:
-        raise GatewayError(Code.UNSUPPORTED, say("contract_upgrade_required"))
+        raise GatewayError(Reason.CONTRACT_UPGRADE_REQUIRED)
     return found
 
 

@@ -9,7 +9,7 @@ from crocevia.asgi.body import ClientGone, read_body
 from crocevia.asgi.hangup import watching
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import StopReason
 from crocevia.doors.pepper import decode, encode, wire
 from crocevia.doors.pepper.errors import expected, refuse
@@ -50,7 +50,7 @@ class AgentEndpoint:
         del body  # as large as a file that is read meanwhile
         project = standing.project = self._gateway.authenticate(head.project or request.project or "", head.key)
         if project.mode != "agent":
-            raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
+            raise GatewayError(Reason.AGENT_NOT_ENABLED, project=project.name)
         found = decode.draft(request, project, size)
         route = self._gateway.route(project, found)
         if found.attachments:
@@ -88,4 +88,4 @@ async def _whole(call: Call, send: Send, standing: Standing) -> None:
 
 def _check_refusal(call: Call) -> None:
     if call.fold.stop is StopReason.REFUSAL:
-        raise GatewayError(Code.REFUSED)
+        raise GatewayError(Reason.REFUSED)

@@ -13,7 +13,7 @@ from crocevia.asgi.body import ClientGone, read_body
 from crocevia.asgi.hangup import watching
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.messages import Part, TextPart
 from crocevia.doors.pepper import decode, encode, wire
 from crocevia.doors.pepper.errors import expected, refuse
@@ -96,7 +96,7 @@ def _question(request: Richiesta, wants: Wants, bytes_in: int) -> Question:
         parts.append(placeholder(found))
         remembered.append(f"[{block.nome or 'documento'}]")
     if not attachments and not any(part.text.strip() for part in parts if isinstance(part, TextPart)):
-        raise GatewayError(Code.INVALID_REQUEST, say("contenuto_empty"), param="contenuto")
+        raise GatewayError(Reason.CONTENUTO_EMPTY, param="contenuto")
     return Question(
         encode=request.encode,
         parts=tuple(parts),
@@ -112,7 +112,7 @@ def _name(name: str) -> str:
     """What looks the same is the same conversation. Raises GatewayError(INVALID_REQUEST)."""
     name = normalize("NFC", name)
     if not name or name != name.strip() or len(name) > MOST_NAME or not name.isprintable():
-        raise GatewayError(Code.INVALID_REQUEST, say("conversation_name", most=MOST_NAME), param=CONVERSATION)
+        raise GatewayError(Reason.CONVERSATION_NAME, param=CONVERSATION, most=MOST_NAME)
     return name
 
 
@@ -122,7 +122,7 @@ def _parameters(query: bytes) -> dict[str, str]:
             query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS, errors="strict"
         )
     except ValueError:
-        raise GatewayError(Code.INVALID_REQUEST) from None
+        raise GatewayError(Reason.INVALID_REQUEST) from None
     return {name: values[0] for name, values in found.items()}
 
 

@@ -10,8 +10,7 @@ from msgspec import UNSET, Raw
 
 from crocevia.core import json
 from crocevia.core.calls import GenerationOptions
-from crocevia.core.errors import Code, GatewayError, say
-from crocevia.core.errors import Message as Saying
+from crocevia.core.errors import GatewayError, Reason, Word, say
 from crocevia.core.messages import (
     AssistantMessage,
     Message,
@@ -109,8 +108,8 @@ def clamp(wanted: int | float | None) -> int:
     if wanted is None:
         return wire.DEFAULT_MAX_TOKENS
     if wanted != int(wanted):
-        reason = say("shape_kind", wanted=say("kind_int"))
-        raise _wrong("json_shape", "max_tokens", path="max_tokens", reason=reason)
+        reason = say(Reason.SHAPE_KIND, wanted=say(Word.KIND_INT))
+        raise GatewayError(Reason.JSON_SHAPE, param="max_tokens", path="max_tokens", reason=reason)
     return min(max(int(wanted), wire.MIN_MAX_TOKENS), wire.MAX_MAX_TOKENS)
 
 
@@ -132,20 +131,22 @@ class _Round:
         self.waiting = dict.fromkeys(call.id for call in calls)
         self.answered = set()
         if len(self.waiting) != len(calls):
-            raise _wrong("tool_call_repeated", f"messages[{index}].tool_calls", index=index)
+            raise GatewayError(Reason.TOOL_CALL_REPEATED, param=f"messages[{index}].tool_calls", index=index)
 
     def take(self, index: int, call_id: str) -> None:
         if call_id in self.waiting:
             del self.waiting[call_id]
             self.answered.add(call_id)
             return
-        key = "tool_result_repeated" if call_id in self.answered else "tool_result_unknown"
-        raise _wrong(key, f"messages[{index}].tool_call_id", index=index, id=call_id[:_ID_LENGTH])
+        reason = Reason.TOOL_RESULT_REPEATED if call_id in self.answered else Reason.TOOL_RESULT_UNKNOWN
+        raise GatewayError(reason, param=f"messages[{index}].tool_call_id", index=index, id=call_id[:_ID_LENGTH])
 
     def close(self) -> None:
         if self.waiting:
             ids = ", ".join(call_id[:_ID_LENGTH] for call_id in list(self.waiting)[:_NAMED_IDS])
-            raise _wrong("tool_result_missing", f"messages[{self.index}].tool_calls", index=self.index, ids=ids)
+            raise GatewayError(
+                Reason.TOOL_RESULT_MISSING, param=f"messages[{self.index}].tool_calls", index=self.index, ids=ids
+            )
         self.answered = set()
 
 
@@ -181,7 +182,7 @@ class _History:
     def close(self) -> None:
         self._pending.close()
         if not self.messages:
-            raise _wrong("messages_empty", "messages")
+            raise GatewayError(Reason.MESSAGES_EMPTY, param="messages")
 
     def _keep(self, index: int, message: Message) -> None:
         self.messages.append(message)
@@ -195,7 +196,7 @@ class _History:
             path = f"messages[{index}].content"
             parts = tuple(self._part(block, f"{path}[{at}]") for at, block in enumerate(content))
         if all(isinstance(part, TextPart) and not part.text.strip() for part in parts):
-            raise _wrong("content_empty", f"messages[{index}].content", index=index)
+            raise GatewayError(Reason.CONTENT_EMPTY, param=f"messages[{index}].content", index=index)
         return UserMessage(parts=parts)
 
     def _part(self, block: wire.Testo | wire.Documento, path: str) -> Part:
@@ -225,10 +226,10 @@ class _History:
 def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
     path = f"messages[{index}].tool_calls[{position}]"
     if not call.id or not call.name:
-        raise _wrong("tool_call_unnamed", path, path=path)
+        raise GatewayError(Reason.TOOL_CALL_UNNAMED, param=path, path=path)
     _check_name(call.name, f"{path}.name")
     if memoryview(call.arguments)[0] != _BRACE:
-        raise _wrong("arguments_not_object", f"{path}.arguments", path=f"{path}.arguments")
+        raise GatewayError(Reason.ARGUMENTS_NOT_OBJECT, param=f"{path}.arguments", path=f"{path}.arguments")
     json.check_part(call.arguments, f"{path}.arguments")
     return ToolCall(id=call.id, name=call.name, arguments=call.arguments.copy())
 
@@ -238,16 +239,16 @@ def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
 
 def _check_name(name: str, path: str) -> None:
     if not wire.TOOL_NAME.fullmatch(name):
-        raise _wrong("tool_name_refused", path, path=path, name=name[:_ID_LENGTH])
+        raise GatewayError(Reason.TOOL_NAME_REFUSED, param=path, path=path, name=name[:_ID_LENGTH])
 
 
 def _tool(index: int, tool: wire.OfferedTool, seen: set[str]) -> Tool:
     """`seen`: the names so far."""
     if not tool.name:
-        raise _wrong("tool_unnamed", f"tools[{index}].name", index=index)
+        raise GatewayError(Reason.TOOL_UNNAMED, param=f"tools[{index}].name", index=index)
     _check_name(tool.name, f"tools[{index}].name")
     if tool.name in seen:
-        raise _wrong("tool_repeated", f"tools[{index}].name", index=index, name=tool.name[:_ID_LENGTH])
+        raise GatewayError(Reason.TOOL_REPEATED, param=f"tools[{index}].name", index=index, name=tool.name[:_ID_LENGTH])
     seen.add(tool.name)
     return Tool(name=tool.name, description=tool.description or "", parameters=_parameters(index, tool.parameters))
 
@@ -263,12 +264,12 @@ def _parameters(index: int, schema: Raw | msgspec.UnsetType) -> Raw:
         return _NO_PARAMETERS
     path = f"tools[{index}].parameters"
     if memoryview(schema)[0] != _BRACE:
-        raise _wrong("parameters_not_object", path, path=path)
+        raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=path, path=path)
     json.check_part(schema, path)
     root = msgspec.json.decode(schema, type=_Schema)
     empty = root.properties == []  # how PHP spells an object without members
     if root.type not in (None, "object") or not (empty or root.properties is UNSET or _is_object(root.properties)):
-        raise _wrong("parameters_not_object", path, path=path)
+        raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=path, path=path)
     if root.type == "object" and not empty:
         return schema.copy()
     members: dict[str, Raw] = msgspec.json.decode(schema, type=dict[str, Raw])
@@ -278,7 +279,3 @@ def _parameters(index: int, schema: Raw | msgspec.UnsetType) -> Raw:
 
 def _is_object(value: object) -> bool:
     return isinstance(value, dict)
-
-
-def _wrong(key: str, param: str, **args: str | int | Saying) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say(key, **args), param=param)

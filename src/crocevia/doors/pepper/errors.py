@@ -61,7 +61,7 @@ async def refuse(send: Send, error: GatewayError, *, close: bool = False, more: 
     if error.retry_after is not None or status in _ALWAYS_SAYS_WHEN:
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
     if error.code is Code.METHOD_NOT_ALLOWED:
-        headers.append((b"allow", str(error.message.args["allowed"]).encode()))
+        headers.append((b"allow", str(error.message.details["allowed"]).encode()))
     if close:
         headers.append((b"connection", b"close"))
     return await reply(send, status, json.encode(wire.Refusal(failure(error))), headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crocevia.asgi.types import Scope
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.pepper import wire
 
 
@@ -24,7 +24,7 @@ class Head(NamedTuple):
 def read_head(scope: Scope, *methods: str) -> Head:
     """Raises GatewayError: METHOD_NOT_ALLOWED unless the method is one of `methods`, UNAUTHENTICATED without a key."""
     if scope["method"] not in methods:
-        raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=", ".join(methods)))
+        raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed=", ".join(methods))
     key = project = length = expect = b""
     for name, value in scope["headers"]:
         if name == wire.KEY_HEADER:
@@ -36,7 +36,7 @@ def read_head(scope: Scope, *methods: str) -> Head:
         elif name == b"expect":
             expect = value
     if not key.strip():
-        raise GatewayError(Code.UNAUTHENTICATED)
+        raise GatewayError(Reason.UNAUTHENTICATED)
     asks = expect.lower() == b"100-continue"
     return Head(key.strip(), _text(project), int(length) if length.isdigit() else None, asks)
 

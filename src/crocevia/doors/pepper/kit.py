@@ -10,7 +10,7 @@ from crocevia import kit
 from crocevia.asgi.answers import JSON
 from crocevia.asgi.types import Headers, Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.doors.pepper.errors import TABLE, failure
 
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -35,7 +35,7 @@ class KitEndpoint:
         head_only = scope["method"] == "HEAD"
         try:
             if scope["method"] not in _READS:
-                raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed="GET"))
+                raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed="GET")
             asked = _parameters(scope["query_string"])
             if "f" in asked:
                 await _send_file(scope, send, asked["f"], head_only)
@@ -53,7 +53,7 @@ class KitEndpoint:
 async def _send_file(scope: Scope, send: Send, short: str, head_only: bool) -> None:
     file = kit.load().get(short)
     if file is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     headers: Headers = [(b"content-type", file.media_type.encode()), (b"etag", file.etag.encode())]
     if _holds(scope["headers"], file.etag):
         await send({"type": "http.response.start", "status": 304, "headers": [*headers[1:], *_OPEN]})
@@ -73,7 +73,7 @@ def _parameters(query: bytes) -> dict[str, str]:
     try:
         found = parse_qs(query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MAX_PARAMETERS)
     except ValueError:
-        raise GatewayError(Code.INVALID_REQUEST) from None
+        raise GatewayError(Reason.INVALID_REQUEST) from None
     return {name: values[0] for name, values in found.items()}
 
 

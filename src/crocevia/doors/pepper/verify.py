@@ -6,7 +6,7 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.body import ClientGone, read_body
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason, say
 from crocevia.core.texts import render
 from crocevia.doors.pepper import decode, wire
 from crocevia.doors.pepper import wire_reports as reports
@@ -30,7 +30,7 @@ class VerifyEndpoint:
             request = decode.read(body)
             project = self._gateway.authenticate(head.project or request.project or "", head.key)
             if project.mode != "agent":
-                raise GatewayError(Code.AGENT_NOT_ENABLED, say(Code.AGENT_NOT_ENABLED.value, project=project.name))
+                raise GatewayError(Reason.AGENT_NOT_ENABLED, project=project.name)
             report = await self._examine(request, project, len(body))
         except ClientGone:
             return
@@ -74,8 +74,8 @@ def _lost(route: Route | None, origins: tuple[int, ...]) -> list[reports.Lost]:
     return [
         reports.Lost(
             messaggio=origins[loss.index],
-            motivo=reports.LOSSES[loss.why],
-            spiegazione=render(say(f"reasoning_lost_{loss.why}"), "it"),
+            motivo=reports.LOSSES[loss.why][0],
+            spiegazione=render(say(reports.LOSSES[loss.why][1]), "it"),
         )
         for loss in (route.losses if route is not None else ())
     ]

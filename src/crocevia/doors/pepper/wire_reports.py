@@ -6,14 +6,16 @@ from typing import Final
 
 import msgspec
 
+from crocevia.core.errors import Word
+
 # How a model's reasoning, and a lost piece of it, are called on the wire.
 REASONING: Final = {"off": "spento", "on": "acceso", "always": "sempre"}
 LOSSES: Final = {
-    "missing": "blocchi_mancanti",
-    "edited": "blocchi_modificati",
-    "unrecognised": "blocchi_sconosciuti",
-    "other_engine": "altro_motore",
-    "history_changed": "cronologia_cambiata",
+    "missing": ("blocchi_mancanti", Word.REASONING_LOST_MISSING),
+    "edited": ("blocchi_modificati", Word.REASONING_LOST_EDITED),
+    "unrecognised": ("blocchi_sconosciuti", Word.REASONING_LOST_UNRECOGNISED),
+    "other_engine": ("altro_motore", Word.REASONING_LOST_OTHER_ENGINE),
+    "history_changed": ("cronologia_cambiata", Word.REASONING_LOST_HISTORY_CHANGED),
 }
 
 

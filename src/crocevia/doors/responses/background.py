@@ -11,7 +11,7 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.hangup import first_of, watching
 from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import errors, plan
 from crocevia.doors.responses.frames import DONE, Frame, sse
 from crocevia.doors.responses.plan import Desk
@@ -82,7 +82,7 @@ class Background:
     def start(self, run: Run) -> Job:
         """Raises GatewayError if the call is not admitted, or too many run already."""
         if len(self._jobs) >= MOST:
-            raise GatewayError(Code.UNAVAILABLE, say("background_busy", limit=MOST), retry_after=5)
+            raise GatewayError(Reason.BACKGROUND_BUSY, retry_after=5, limit=MOST)
         job = self._job(run)
         run.keep()
         return job
@@ -95,7 +95,7 @@ class Background:
             except (GatewayError, msgspec.MsgspecError):
                 continue
             if stored.chat is None:
-                run.fail(GatewayError(Code.UNAVAILABLE, say("answer_lost")))
+                run.fail(GatewayError(Reason.ANSWER_LOST))
             else:
                 self._job(run)
 

@@ -11,7 +11,7 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.hangup import watching
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import TextPart, UserMessage
 from crocevia.doors.responses import head, plan, resource, wire
@@ -48,7 +48,7 @@ async def _answer(call: Call, send: Send) -> None:
     async with call:
         answer = await call.answer()
         if not answer.text.strip():
-            raise GatewayError(Code.UPSTREAM_FAILED)
+            raise GatewayError(Reason.UPSTREAM_FAILED)
         sealed = seal(Sealed(summary=answer.text))
         told = wire.Compacted(
             id=new_id("resp"),

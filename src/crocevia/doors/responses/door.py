@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 from crocevia.asgi.body import ClientGone
 from crocevia.asgi.document import About, Route, describing, document, endpoint
 from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import chat, compact, create, embeddings, models, queries, socket, stored, wire
 from crocevia.doors.responses.background import Background
 from crocevia.doors.responses.chat import wire as chat_wire
@@ -192,7 +192,7 @@ class ResponsesDoor:
             rest = path.removeprefix(_RESPONSES)
             await stored.serve(self._desk, self._background, rest, scope, receive, send)
         else:
-            raise GatewayError(Code.NOT_FOUND)
+            raise GatewayError(Reason.NOT_FOUND)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["path"] == "/v1/responses" and not self._chat_only:

@@ -12,8 +12,8 @@ from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.embeddings import Embedded
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import head
-from crocevia.doors.responses.parts import wrong
 from crocevia.doors.responses.plan import WRITE, Desk
 from crocevia.doors.responses.requests import body_of
 
@@ -46,13 +46,13 @@ async def embed(desk: Desk, embedder: Embedder, scope: Scope, receive: Receive, 
     body = await body_of(desk, asked, receive)
     request = json.decode(body or b"{}", Request)
     if not request.model:
-        raise wrong("model", "model_missing_embeddings")
+        raise GatewayError(Reason.MODEL_MISSING_EMBEDDINGS, param="model")
     texts = _texts(request.input)
     form = request.encoding_format or "float"
     if form not in ("float", "base64"):
-        raise wrong("encoding_format", "encoding_unknown")
+        raise GatewayError(Reason.ENCODING_UNKNOWN, param="encoding_format")
     if request.dimensions is not None and request.dimensions < 1:
-        raise wrong("dimensions", "number_least", path="dimensions", least=1)
+        raise GatewayError(Reason.NUMBER_LEAST, param="dimensions", path="dimensions", least=1)
     name = asked.model or request.model
     made = await embedder.embed(operator.user_id, name, texts, dimensions=request.dimensions, bytes_in=len(body))
     rows = [
@@ -68,15 +68,15 @@ async def embed(desk: Desk, embedder: Embedder, scope: Scope, receive: Receive, 
 def _texts(given: str | list[Any] | None) -> list[str]:
     texts = [given] if isinstance(given, str) else given
     if texts is None or not all(isinstance(text, str) for text in texts):
-        raise wrong("input", "embeddings_texts")
+        raise GatewayError(Reason.EMBEDDINGS_TEXTS, param="input")
     if not any(texts):
-        raise wrong("input", "embeddings_empty")
+        raise GatewayError(Reason.EMBEDDINGS_EMPTY, param="input")
     if len(texts) > MOST:
-        raise wrong("input", "embeddings_many", limit=MOST)
+        raise GatewayError(Reason.EMBEDDINGS_MANY, param="input", limit=MOST)
     if max(map(len, texts)) > LONGEST:
-        raise wrong("input", "embeddings_long", limit=LONGEST)
+        raise GatewayError(Reason.EMBEDDINGS_LONG, param="input", limit=LONGEST)
     if sum(map(len, texts)) > ALL:
-        raise wrong("input", "embeddings_large", limit=ALL)
+        raise GatewayError(Reason.EMBEDDINGS_LARGE, param="input", limit=ALL)
     return texts
 
 

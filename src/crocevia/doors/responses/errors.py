@@ -61,7 +61,7 @@ _ALWAYS_SAYS_WHEN: Final = frozenset({429, 503})
 
 def failure(error: GatewayError) -> dict[str, Any]:
     """The object under `error`."""
-    key = error.message.key
+    key = error.message.reason
     if key in _PLAIN:
         return _PLAIN[key]
     message = render(error.message, "en")
@@ -73,9 +73,9 @@ def failure(error: GatewayError) -> dict[str, Any]:
 
 def body(error: GatewayError) -> dict[str, Any]:
     """The whole body. A missing scope has a form of its own."""
-    if error.message.key != "scope_missing":
+    if error.message.reason != "scope_missing":
         return {"error": failure(error)}
-    scope = error.message.args["scope"]
+    scope = error.message.details["scope"]
     details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
     return {"ok": False, "error": {"type": "forbidden", "message": f"missing scope: {scope}", "details": details}}
 
@@ -86,7 +86,7 @@ def expected(error: Exception) -> GatewayError:
 
 
 def status(error: GatewayError) -> int:
-    return 404 if error.message.key == "model_unknown" else TABLE[error.code][0]
+    return 404 if error.message.reason == "model_unknown" else TABLE[error.code][0]
 
 
 async def refuse(send: Send, error: GatewayError) -> int:
@@ -96,7 +96,7 @@ async def refuse(send: Send, error: GatewayError) -> int:
     if error.retry_after is not None or code in _ALWAYS_SAYS_WHEN:
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
     if error.code is Code.METHOD_NOT_ALLOWED:
-        headers.append((b"allow", str(error.message.args["allowed"]).encode()))
+        headers.append((b"allow", str(error.message.details["allowed"]).encode()))
     if error.code is Code.TOO_LARGE:
         headers.append((b"connection", b"close"))
     return await answers.reply(send, code, json.encode(body(error)), headers)

@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from crocevia.asgi.types import Scope
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control.operators import Approach
 
 _RESERVED: Final = ("subagent:", "cron:", "acp:")
@@ -52,9 +52,9 @@ def session_key(head: Head) -> str | None:
     if bare.startswith("agent:"):
         bare = bare.split(":", 2)[-1]
     if bare.startswith(_RESERVED):
-        raise GatewayError(Code.INVALID_REQUEST, say("session_reserved"))
+        raise GatewayError(Reason.SESSION_RESERVED)
     if len(key) > _KEY_LENGTH:
-        raise GatewayError(Code.INVALID_REQUEST, say("session_long", limit=_KEY_LENGTH))
+        raise GatewayError(Reason.SESSION_LONG, limit=_KEY_LENGTH)
     return key
 
 

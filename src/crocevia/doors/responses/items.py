@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core import json
-from crocevia.core.errors import GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import (
     AssistantMessage,
     FilePart,
@@ -23,7 +23,7 @@ from crocevia.core.messages import (
     UserMessage,
 )
 from crocevia.doors.responses import parts, wire
-from crocevia.doors.responses.parts import Placing, wrong
+from crocevia.doors.responses.parts import Placing
 from crocevia.runtime.text_intake import Source, Taken
 
 _ID: Final = 80
@@ -78,7 +78,7 @@ def placed(given: str | list[wire.Item] | None, base: str = "input") -> list[Pla
     if isinstance(given, str):
         return [Placed(base, wire.Item(type="message", role="user", content=given))]
     if len(given) > wire.MAX_ITEMS:
-        raise wrong(base, "items_many", limit=wire.MAX_ITEMS)
+        raise GatewayError(Reason.ITEMS_MANY, param=base, limit=wire.MAX_ITEMS)
     return [Placed(f"{base}[{index}]", item) for index, item in enumerate(given)]
 
 
@@ -122,7 +122,7 @@ def converse(items: Sequence[Placed], taken: Mapping[str, Taken]) -> Conversatio
 def _kind(place: Placed) -> str:
     kind = place.item.type or ("message" if place.item.role is not None else "item_reference")
     if kind not in _ADD:
-        raise wrong(f"{place.path}.type", "item_unknown", path=f"{place.path}.type")
+        raise GatewayError(Reason.ITEM_UNKNOWN, param=f"{place.path}.type", path=f"{place.path}.type")
     return kind
 
 
@@ -169,20 +169,22 @@ class _Building:
             if said:
                 self._messages.append(UserMessage(parts=said))
         else:
-            raise wrong(f"{place.path}.role", "role_unknown", path=f"{place.path}.role")
+            raise GatewayError(Reason.ROLE_UNKNOWN, param=f"{place.path}.role", path=f"{place.path}.role")
 
     def function_call(self, place: Placed) -> None:
         item = place.item
         call_id = _needed(place, "call_id", item.call_id)
         name = _needed(place, "name", item.name)
         if call_id in self._asked:
-            raise wrong(f"{place.path}.call_id", "call_repeated", id=call_id[:_ID])
+            raise GatewayError(Reason.CALL_REPEATED, param=f"{place.path}.call_id", id=call_id[:_ID])
         self._asked.add(call_id)
         self._calls[call_id] = ToolCall(id=call_id, name=name, arguments=_arguments(place, item.arguments))
 
     def function_call_output(self, place: Placed) -> None:
         if place.item.call_id not in self._asked:
-            raise wrong(place.path, "output_without_call", path=place.path, id=(place.item.call_id or "")[:_ID])
+            raise GatewayError(
+                Reason.OUTPUT_WITHOUT_CALL, param=place.path, path=place.path, id=(place.item.call_id or "")[:_ID]
+            )
         self._close()
 
     def reasoning(self, place: Placed) -> None:
@@ -194,7 +196,7 @@ class _Building:
         sealed = unseal(place.item.encrypted_content)
         if sealed is None or not sealed.summary:
             param = f"{place.path}.encrypted_content"
-            raise wrong(param, "compaction_unknown", path=param)
+            raise GatewayError(Reason.COMPACTION_UNKNOWN, param=param, path=param)
         self._close()
         told = f"[Summary of the conversation so far]\n{sealed.summary}"
         self._messages.append(UserMessage(parts=(TextPart(text=told),)))
@@ -225,7 +227,7 @@ class _Building:
     def _result(self, call: ToolCall) -> tuple[str, list[FilePart]]:
         place = self._outputs.get(call.id)
         if place is None:
-            raise wrong("input", "output_missing", id=call.id[:_ID])
+            raise GatewayError(Reason.OUTPUT_MISSING, param="input", id=call.id[:_ID])
         found = self._placing.parts(place.item.output, f"{place.path}.output")
         text = "".join(part.text for part in found if isinstance(part, TextPart))
         return text, [part for part in found if isinstance(part, FilePart)]
@@ -244,7 +246,7 @@ _ADD: Final = {
 def _needed(place: Placed, name: str, value: str | None) -> str:
     if not value:
         param = f"{place.path}.{name}"
-        raise wrong(param, "field_needed", field=param)
+        raise GatewayError(Reason.FIELD_NEEDED, param=param, field=param)
     return value
 
 
@@ -254,7 +256,7 @@ def _arguments(place: Placed, text: str | None) -> Raw:
         msgspec.json.decode(spelled, type=dict)
     except (msgspec.MsgspecError, RecursionError, UnicodeError):
         param = f"{place.path}.arguments"
-        raise wrong(param, "arguments_not_object", path=param) from None
+        raise GatewayError(Reason.ARGUMENTS_NOT_OBJECT, param=param, path=param) from None
     json.check_part(spelled.encode(), f"{place.path}.arguments")
     return Raw(spelled.encode())
 
@@ -264,7 +266,7 @@ def decoded(stored: bytes) -> list[wire.Item]:
     try:
         return msgspec.json.decode(stored, type=list[wire.Item])
     except msgspec.MsgspecError:
-        raise wrong("previous_response_id", "previous_response_missing", id="") from None
+        raise GatewayError(Reason.PREVIOUS_RESPONSE_MISSING, param="previous_response_id", id="") from None
 
 
 __all__ = [

@@ -8,9 +8,8 @@ from urllib.parse import unquote_to_bytes
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import head
-from crocevia.doors.responses.parts import wrong
 from crocevia.doors.responses.plan import Desk
 from crocevia.doors.responses.requests import check_method
 
@@ -31,9 +30,9 @@ async def one(desk: Desk, rest: str, scope: Scope, send: Send) -> None:
     names = await _names(desk, scope)
     name = _decoded(scope, rest)
     if not name:
-        raise wrong("model", "model_id_missing")
+        raise GatewayError(Reason.MODEL_ID_MISSING, param="model")
     if name not in names:
-        raise GatewayError(Code.NOT_FOUND, say("model_unknown", name=name[:80]))
+        raise GatewayError(Reason.MODEL_UNKNOWN, name=name[:80])
     await reply(send, 200, json.encode(_model(desk, name)), [])
 
 
@@ -45,7 +44,7 @@ def _decoded(scope: Scope, rest: str) -> str:
     try:
         return unquote_to_bytes(raw.partition(b"/v1/models/")[2]).decode()
     except UnicodeDecodeError:
-        raise wrong("model", "model_id_encoding") from None
+        raise GatewayError(Reason.MODEL_ID_ENCODING, param="model") from None
 
 
 async def _names(desk: Desk, scope: Scope) -> list[str]:

@@ -10,10 +10,9 @@ from msgspec import Raw
 
 from crocevia.core import json
 from crocevia.core.calls import AnswerFormat, Effort, Reasoning, ToolChoice
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Tool
 from crocevia.doors.responses import wire
-from crocevia.doors.responses.parts import wrong
 
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
 _NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
@@ -37,7 +36,7 @@ def tools(given: list[wire.Tool] | None, choice: str | wire.Choice | None) -> To
     allowed, chosen, shown = _choose(choice, list(offered))
     visible = tuple(tool for name, tool in offered.items() if name in allowed)
     if chosen.mode == "required" and not visible:
-        raise wrong("tool_choice", "choice_without_tools")
+        raise GatewayError(Reason.CHOICE_WITHOUT_TOOLS, param="tool_choice")
     return Tools(visible, chosen, tuple(map(_shown, functions.values())), shown)
 
 
@@ -48,11 +47,13 @@ def _functions(given: list[wire.Tool]) -> list[wire.Tool]:
             continue  # a hosted tool of somebody else's: nobody here could run it
         name = tool.name or ""
         if not _NAME.fullmatch(name):
-            raise wrong(f"tools[{index}].name", "tool_name", path=f"tools[{index}].name")
+            raise GatewayError(Reason.TOOL_NAME, param=f"tools[{index}].name", path=f"tools[{index}].name")
         if name in found:
-            raise wrong(f"tools[{index}].name", "tool_repeated", index=index, name=name)
+            raise GatewayError(Reason.TOOL_REPEATED, param=f"tools[{index}].name", index=index, name=name)
         if not _is_object(tool.parameters):
-            raise wrong(f"tools[{index}].parameters", "parameters_not_object", path=f"tools[{index}].parameters")
+            raise GatewayError(
+                Reason.PARAMETERS_NOT_OBJECT, param=f"tools[{index}].parameters", path=f"tools[{index}].parameters"
+            )
         json.check_part(tool.parameters, f"tools[{index}].parameters")
         found[name] = tool
     return list(found.values())
@@ -82,16 +83,16 @@ def _choose(choice: str | wire.Choice | None, names: list[str]) -> tuple[list[st
         return names, ToolChoice(), "auto"
     if isinstance(choice, str):
         if choice not in _WORDS:
-            raise wrong("tool_choice", "choice_unknown")
+            raise GatewayError(Reason.CHOICE_UNKNOWN, param="tool_choice")
         return names, ToolChoice(mode=choice), choice  # type: ignore[arg-type]  # one of the three words
     if choice.type == "function":
         name = choice.name or str((choice.function or {}).get("name", ""))
         if name not in names:
-            raise wrong("tool_choice", "choice_of_unknown", name=name[:80])
+            raise GatewayError(Reason.CHOICE_OF_UNKNOWN, param="tool_choice", name=name[:80])
         return [name], ToolChoice(mode="required", name=name), {"type": "function", "name": name}
     if choice.type == "allowed_tools":
         return _allowed(choice, names)
-    raise wrong("tool_choice", "choice_unknown")
+    raise GatewayError(Reason.CHOICE_UNKNOWN, param="tool_choice")
 
 
 def _allowed(choice: wire.Choice, names: list[str]) -> tuple[list[str], ToolChoice, dict[str, Any]]:
@@ -99,11 +100,11 @@ def _allowed(choice: wire.Choice, names: list[str]) -> tuple[list[str], ToolChoi
     listed: Any = choice.tools if choice.tools is not None else nested.get("tools", [])
     mode = choice.mode or nested.get("mode") or "auto"
     if mode not in _WORDS or not isinstance(listed, list):
-        raise wrong("tool_choice", "choice_unknown")
+        raise GatewayError(Reason.CHOICE_UNKNOWN, param="tool_choice")
     wanted = [_listed_name(entry) for entry in listed]
     for name in wanted:
         if name not in names:
-            raise wrong("tool_choice", "choice_of_unknown", name=name[:80])
+            raise GatewayError(Reason.CHOICE_OF_UNKNOWN, param="tool_choice", name=name[:80])
     shown = {"type": "allowed_tools", "mode": mode, "tools": [{"type": "function", "name": name} for name in wanted]}
     return wanted, ToolChoice(mode=mode), shown  # type: ignore[arg-type]  # one of the three words
 
@@ -121,13 +122,13 @@ def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
     if given.type == "json_object":
         return AnswerFormat(param=param)
     if given.type != "json_schema":
-        raise wrong(f"{param}.type", "format_unknown", path=f"{param}.type")
+        raise GatewayError(Reason.FORMAT_UNKNOWN, param=f"{param}.type", path=f"{param}.type")
     schema = bytes(given.schema)
     for name, there in (("name", bool(given.name)), ("schema", schema != NULL)):
         if not there:
-            raise wrong(f"{param}.{name}", "field_needed", field=f"{param}.{name}")
+            raise GatewayError(Reason.FIELD_NEEDED, param=f"{param}.{name}", field=f"{param}.{name}")
     if schema[:1] != b"{":
-        raise wrong(f"{param}.schema", "parameters_not_object", path=f"{param}.schema")
+        raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=f"{param}.schema", path=f"{param}.schema")
     json.check_part(schema, f"{param}.schema")
     return AnswerFormat(
         param=param, name=given.name or "", schema=Raw(schema), strict=bool(given.strict), description=given.description
@@ -141,7 +142,7 @@ def reasoning(given: wire.Reasoning | None) -> Reasoning:
     for name, value, known in (("effort", given.effort, _EFFORTS), ("summary", given.summary, _SUMMARIES)):
         if value is not None and value not in known:
             choices = ", ".join(known)
-            raise wrong(f"reasoning.{name}", "choice_of", path=f"reasoning.{name}", choices=choices)
+            raise GatewayError(Reason.CHOICE_OF, param=f"reasoning.{name}", path=f"reasoning.{name}", choices=choices)
     return Reasoning(effort=given.effort, summary=given.summary)  # type: ignore[arg-type]  # both are known words
 
 
@@ -152,7 +153,7 @@ _SUMMARIES: Final = ("auto", "concise", "detailed")
 def within(value: float | None, param: str, least: float, most: float) -> float | None:
     """Raises GatewayError(INVALID_REQUEST) outside the bounds."""
     if value is not None and not least <= value <= most:
-        raise wrong(param, "number_within", path=param, least=least, most=most)
+        raise GatewayError(Reason.NUMBER_WITHIN, param=param, path=param, least=least, most=most)
     return value
 
 
@@ -167,4 +168,4 @@ def check_met(choice: ToolChoice, offered: tuple[Tool, ...], called: tuple[str, 
         or (choice.name is not None and any(name != choice.name for name in called))
     )
     if unmet:
-        raise GatewayError(Code.UPSTREAM_FAILED, say("choice_unmet"), param="tool_choice")
+        raise GatewayError(Reason.CHOICE_UNMET, param="tool_choice")

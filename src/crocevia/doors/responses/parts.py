@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Part, TextPart
 from crocevia.doors.responses import wire
 from crocevia.runtime.text_intake import Source, Taken
@@ -20,13 +20,13 @@ def text_of(part: wire.Part, path: str) -> str | None:
     """The text of a part of words; None for a file or picture. Raises GatewayError for any other kind."""
     if part.type in TEXTS:
         if part.text is None:
-            raise wrong(f"{path}.text", "field_needed", field=f"{path}.text")
+            raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.text", field=f"{path}.text")
         return part.text
     if part.type == "refusal":
         return part.refusal or ""
     if part.type in _PICTURES or part.type in _FILES:
         return None
-    raise wrong(f"{path}.type", "part_unknown", path=f"{path}.type")
+    raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}.type", path=f"{path}.type")
 
 
 def joined(content: str | list[wire.Part] | None, path: str) -> str:
@@ -37,7 +37,7 @@ def joined(content: str | list[wire.Part] | None, path: str) -> str:
     for index, part in enumerate(content):
         text = text_of(part, f"{path}[{index}]")
         if text is None:
-            raise wrong(f"{path}[{index}].type", "part_unknown", path=f"{path}[{index}].type")
+            raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}[{index}].type", path=f"{path}[{index}].type")
         found.append(text)
     return "".join(found)
 
@@ -54,7 +54,7 @@ def _picture(part: wire.Part, path: str) -> Source:
         return _spelled(part.source, path, picture=True)
     address = part.image_url.url if isinstance(part.image_url, wire.ImageAddress) else part.image_url
     if not address:
-        raise wrong(f"{path}.image_url", "field_needed", field=f"{path}.image_url")
+        raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.image_url", field=f"{path}.image_url")
     return Source(param=path, url=address, kind="image")
 
 
@@ -63,23 +63,23 @@ def _file(part: wire.Part, path: str) -> Source:
         return _spelled(part.source, path, picture=False)
     told, inside = (part, path) if part.file is None else (part.file, f"{path}.file")
     if told.file_id is not None:
-        raise wrong(f"{inside}.file_id", "file_id_unknown", path=f"{inside}.file_id")
+        raise GatewayError(Reason.FILE_ID_UNKNOWN, param=f"{inside}.file_id", path=f"{inside}.file_id")
     name, data = told.filename, told.file_data
     if data is not None and data[:5].lower() != "data:":
         return Source(param=path, data=data, kind="document", name=name)
     address = data or told.file_url
     if not address:
-        raise wrong(f"{inside}.file_data", "field_needed", field=f"{inside}.file_data")
+        raise GatewayError(Reason.FIELD_NEEDED, param=f"{inside}.file_data", field=f"{inside}.file_data")
     return Source(param=path, url=address, kind="document", name=name)
 
 
 def _spelled(spelled: wire.Source, path: str, *, picture: bool) -> Source:
     if spelled.type not in ("url", "base64"):
-        raise wrong(f"{path}.source.type", "part_unknown", path=f"{path}.source.type")
+        raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}.source.type", path=f"{path}.source.type")
     needed = "url" if spelled.type == "url" else "data"
     value = getattr(spelled, needed)
     if not value:
-        raise wrong(f"{path}.source.{needed}", "field_needed", field=f"{path}.source.{needed}")
+        raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.source.{needed}", field=f"{path}.source.{needed}")
     return Source(
         param=path,
         **{needed: value},
@@ -115,7 +115,3 @@ class Placing:
     def _place(self, taken: Taken) -> list[Part]:
         self.documents += [part.text for part in taken.parts if isinstance(part, TextPart)]
         return [part for part in taken.parts if isinstance(part, FilePart)]
-
-
-def wrong(param: str, key: str, **args: str | float) -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say(key, **args), param=param)

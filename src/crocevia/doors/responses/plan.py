@@ -11,14 +11,13 @@ from msgspec import Raw
 
 from crocevia.core import json, sizes
 from crocevia.core.calls import GenerationOptions, Sampling
-from crocevia.core.errors import GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
 from crocevia.doors.responses import items, options, orders, resource, wire
 from crocevia.doors.responses.head import Head, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
-from crocevia.doors.responses.parts import wrong
 from crocevia.doors.responses.targets import Target, Targets
 from crocevia.runtime.answers_store import Link, Responses, StoredResponse, previous_missing
 from crocevia.runtime.control.operators import Operator, Operators
@@ -211,16 +210,16 @@ def _check(request: wire.Request) -> None:
     for name, least in (("max_output_tokens", 1), ("max_tool_calls", 1)):
         value = getattr(request, name)
         if value is not None and value < least:
-            raise wrong(name, "number_least", path=name, least=least)
+            raise GatewayError(Reason.NUMBER_LEAST, param=name, path=name, least=least)
     options.within(request.top_logprobs, "top_logprobs", 0, 20)
     if request.truncation is not None and request.truncation not in _TRUNCATIONS:
-        raise wrong("truncation", "truncation_unknown")
+        raise GatewayError(Reason.TRUNCATION_UNKNOWN, param="truncation")
     if request.background and request.store is False:
-        raise wrong("background", "background_unstored")
+        raise GatewayError(Reason.BACKGROUND_UNSTORED, param="background")
     pairs, key_length, value_length = _METADATA
     metadata = request.metadata or {}
     if len(metadata) > pairs or any(len(k) > key_length or len(v) > value_length for k, v in metadata.items()):
-        raise wrong("metadata", "metadata_large", pairs=pairs, name=key_length, value=value_length)
+        raise GatewayError(Reason.METADATA_LARGE, param="metadata", pairs=pairs, name=key_length, value=value_length)
 
 
 async def _before(
@@ -275,7 +274,7 @@ async def _converse(desk: Desk, target: Target, placed: list[Placed]) -> Convers
     taken = await desk.intake.take(items.sources(placed), images=target.sees)
     talk = items.converse(placed, {one.param: one for one in taken})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
-        raise wrong("input", "input_empty")
+        raise GatewayError(Reason.INPUT_EMPTY, param="input")
     return talk
 
 
@@ -307,7 +306,7 @@ def _fitting(desk: Desk, target: Target, request: wire.Request, messages: tuple[
         return messages
     if request.truncation != "auto":
         if sum(map(sizes.characters, messages)) > spec.context_window * _MOST_CHARACTERS_PER_TOKEN:
-            raise wrong("input", "context_exceeded", window=spec.context_window)
+            raise GatewayError(Reason.CONTEXT_EXCEEDED, param="input", window=spec.context_window)
         return messages
     room = int(spec.context_window * _ROOM) * sizes.CAUTIOUS
     starts = [index for index, message in enumerate(messages) if isinstance(message, UserMessage)]

@@ -7,9 +7,8 @@ from urllib.parse import parse_qs
 from crocevia.asgi.body import read_body
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses.head import Head
-from crocevia.doors.responses.parts import wrong
 from crocevia.doors.responses.plan import Desk
 
 
@@ -23,7 +22,7 @@ def check_method(scope: Scope, *allowed: str) -> str:
     method: str = scope["method"]
     if method not in allowed:
         names = ", ".join(allowed)
-        raise GatewayError(Code.METHOD_NOT_ALLOWED, say(Code.METHOD_NOT_ALLOWED.value, allowed=names))
+        raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed=names)
     return method
 
 
@@ -44,5 +43,5 @@ def number(params: dict[str, str], name: str, default: int, least: int, most: in
     if text is None:
         return default
     if not text.lstrip("-").isdigit() or not least <= int(text) <= most:
-        raise wrong(name, "number_within", path=name, least=least, most=most)
+        raise GatewayError(Reason.NUMBER_WITHIN, param=name, path=name, least=least, most=most)
     return int(text)

@@ -11,7 +11,7 @@ import msgspec
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import errors, head, plan
 from crocevia.doors.responses.frames import Frame
 from crocevia.doors.responses.head import Head
@@ -44,7 +44,7 @@ async def serve(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
         async with asyncio.timeout(LONGEST_SECONDS):
             await connection.work()
     except TimeoutError:
-        await connection.refuse(GatewayError(Code.INVALID_REQUEST, say("connection_over")))
+        await connection.refuse(GatewayError(Reason.CONNECTION_OVER))
         await send({"type": "websocket.close", "code": _GOING_AWAY})
     finally:
         reader.cancel()
@@ -105,7 +105,7 @@ class _Connection:
     async def _answer(self, message: bytes) -> None:
         request = plan.read(message)
         if request.type != "response.create":
-            raise GatewayError(Code.INVALID_REQUEST, say("message_unknown"), param="type")
+            raise GatewayError(Reason.MESSAGE_UNKNOWN, param="type")
         request = msgspec.structs.replace(request, stream=True, background=None, stream_options=None)
         previous = request.previous_response_id
         try:

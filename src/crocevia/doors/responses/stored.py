@@ -9,11 +9,10 @@ import msgspec
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import head, items, wire
 from crocevia.doors.responses.background import UNFINISHED, Background
 from crocevia.doors.responses.frames import DONE, heard, sse
-from crocevia.doors.responses.parts import wrong
 from crocevia.doors.responses.plan import WRITE, Desk
 from crocevia.doors.responses.replay import replayed
 from crocevia.doors.responses.requests import answering, check_method, number, query
@@ -27,7 +26,7 @@ async def serve(desk: Desk, background: Background, rest: str, scope: Scope, rec
     response_id, _, action = rest.partition("/")
     method = check_method(scope, *_METHODS.get(action, ("GET", "DELETE")))
     if action not in _METHODS:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     operator = await desk.operators.authenticate(head.read(scope).approach)
     operator.grant.demand(_READ if method == "GET" else WRITE)
     subject = operator.subject
@@ -90,7 +89,7 @@ async def _cancel(desk: Desk, background: Background, subject: str, response_id:
         await background.cancel(job)
         stored = await desk.responses.find(subject, response_id)
     elif not msgspec.json.decode(stored.resource, type=wire.Resource).background:
-        raise GatewayError(Code.INVALID_REQUEST, say("cancel_foreground"))
+        raise GatewayError(Reason.CANCEL_FOREGROUND)
     await reply(send, 200, _shown(stored, False), [])
 
 
@@ -99,7 +98,7 @@ def _page(stored: StoredResponse, params: dict[str, str]) -> dict[str, Any]:
     limit = number(params, "limit", 20, 1, 100)
     order = params.get("order", "desc")
     if order not in ("asc", "desc"):
-        raise wrong("order", "order_unknown")
+        raise GatewayError(Reason.ORDER_UNKNOWN, param="order")
     bare = stored.id.removeprefix("resp_")
     rows = [_listed(item, f"item_{bare}_{index}") for index, item in enumerate(items.decoded(stored.input))]
     if order == "desc":
@@ -108,7 +107,7 @@ def _page(stored: StoredResponse, params: dict[str, str]) -> dict[str, Any]:
     if after is not None:
         ids = [row["id"] for row in rows]
         if after not in ids:
-            raise wrong("after", "cursor_unknown")
+            raise GatewayError(Reason.CURSOR_UNKNOWN, param="after")
         rows = rows[ids.index(after) + 1 :]
     page = rows[:limit]
     return {

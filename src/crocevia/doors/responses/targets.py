@@ -9,7 +9,7 @@ from unicodedata import normalize
 import msgspec
 
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses.head import Head
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.control.rosters import Agent, Roster, Rosters
@@ -79,7 +79,7 @@ class Targets:
         if head.agent is not None:
             return head.agent
         if model is None:
-            raise GatewayError(Code.INVALID_REQUEST, say("field_needed", field="model"), param="model")
+            raise GatewayError(Reason.FIELD_NEEDED, param="model", field="model")
         if self._exposed and model in self._rosters.catalogue:
             return None
         bare = model.strip()
@@ -89,7 +89,7 @@ class Targets:
         for start in (f"{self.prefix}/", f"{self.prefix}:", "agent:"):
             if low.startswith(start) and _AGENT.fullmatch(bare[len(start) :]):
                 return bare[len(start) :]
-        raise GatewayError(Code.INVALID_REQUEST, say("model_invalid", prefix=self.prefix), param="model")
+        raise GatewayError(Reason.MODEL_INVALID, param="model", prefix=self.prefix)
 
     def _override(self, operator: Operator, head: Head) -> str | None:
         """Another model than the agent's own: its name, or `engine/upstream`."""
@@ -103,7 +103,7 @@ class Targets:
         for name, spec in catalogue.items():
             if spec.upstream == upstream and engine in ("", spec.engine):
                 return name
-        raise GatewayError(Code.NOT_FOUND, say("model_unknown", name=head.model[:_NAMED]))
+        raise GatewayError(Reason.MODEL_UNKNOWN, name=head.model[:_NAMED])
 
     def _target(self, agent: Agent | None, model: str, workspace_id: str | None = None) -> Target:
         sees = self._gateway.abilities(model).images
@@ -122,9 +122,9 @@ class Targets:
 def _pick(roster: Roster, name: str) -> Agent:
     if not name or name.lower() == "default":
         if roster.default is None:
-            raise GatewayError(Code.INVALID_REQUEST, say("agent_unclear"), param="model")
+            raise GatewayError(Reason.AGENT_UNCLEAR, param="model")
         return roster.default
     found = roster.find(name) or roster.find(normalize("NFC", name))  # as clients of some systems spell it
     if found is None:
-        raise GatewayError(Code.INVALID_REQUEST, say("agent_unknown", name=name[:_NAMED]), param="model")
+        raise GatewayError(Reason.AGENT_UNKNOWN, param="model", name=name[:_NAMED])
     return found

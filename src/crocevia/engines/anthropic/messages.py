@@ -16,7 +16,7 @@ from msgspec import Raw
 
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest, ReasoningMode
 from crocevia.core.catalogue import EngineSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.anthropic.stream import DIALECT, AnthropicDecoder
 from crocevia.engines.registry import EngineContext
@@ -145,7 +145,7 @@ def _choice(request: ModelRequest) -> dict[str, Any]:
 
 def _format(wanted: AnswerFormat) -> dict[str, Any]:
     if wanted.any_object:
-        raise GatewayError(Code.UNSUPPORTED, say("format_unsupported", param=wanted.param), param=wanted.param)
+        raise GatewayError(Reason.FORMAT_UNSUPPORTED, param=wanted.param, field=wanted.param)
     return {"type": "json_schema", "schema": wanted.schema}
 
 

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 SIZE: Final = 384
 HEAD: Final = struct.Struct("<II")  # tokens of all texts, vectors that follow
@@ -37,17 +37,17 @@ class E5Engine:
     async def embed(self, request: EmbeddingRequest, *, deadline: float) -> Embedded:
         """Raises GatewayError: UNSUPPORTED for another size of vector, UPSTREAM_TIMEOUT, UNAVAILABLE."""
         if request.dimensions not in (None, SIZE):
-            raise GatewayError(Code.UNSUPPORTED, say("embeddings_dimensions", size=SIZE), param="dimensions")
+            raise GatewayError(Reason.EMBEDDINGS_DIMENSIONS, param="dimensions", size=SIZE)
         async with self._lock:
             try:
                 async with asyncio.timeout_at(deadline):
                     return await self._ask(request.texts)
             except TimeoutError:
                 self._kill()
-                raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
+                raise GatewayError(Reason.UPSTREAM_TIMEOUT) from None
             except (OSError, asyncio.IncompleteReadError):
                 self._kill()
-                raise GatewayError(Code.UNAVAILABLE, retry_after=1) from None
+                raise GatewayError(Reason.UNAVAILABLE, retry_after=1) from None
             except BaseException:
                 self._kill()  # half an answer is still to come: the next one would read it
                 raise

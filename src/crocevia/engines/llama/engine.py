@@ -8,7 +8,7 @@ from pathlib import Path
 
 from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import ModelEvent
 from crocevia.engines.llama import weights
 from crocevia.engines.llama.exchange import Exchange
@@ -103,7 +103,7 @@ class LlamaEngine:
 
     def _worker(self, model: str) -> Worker:
         if self._closed:
-            raise GatewayError(Code.UNAVAILABLE, say("draining"))
+            raise GatewayError(Reason.EMBEDDED_CLOSED)
         path = weights.locate(model, self._models_dir)
         if path not in self._workers:
             self._workers[path] = Worker(path, self._models_dir / "memory", self._http, self._settings, self._command)

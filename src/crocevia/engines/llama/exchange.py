@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from crocevia.core.calls import AnswerFormat, ModelRequest
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
     Stopped,
@@ -185,7 +185,7 @@ class Exchange:
             self._response = await self._open()
         if self._response.status == 400 and self._request.options.format is not None:
             param = self._request.options.format.param
-            raise GatewayError(Code.UNSUPPORTED, say("format_unsupported", param=param), param=param)
+            raise GatewayError(Reason.FORMAT_UNSUPPORTED, param=param, field=param)
         if self._response.status != 200:
             raise upstream_errors.from_status(self._response.status, b"", None)
 
@@ -250,9 +250,7 @@ class Exchange:
 
     def _too_long(self, count: int) -> GatewayError:
         limit = self._settings.max_prompt
-        return GatewayError(
-            Code.INVALID_REQUEST, say("embedded_prompt_too_long", count=count, limit=limit), param="messages"
-        )
+        return GatewayError(Reason.EMBEDDED_PROMPT_TOO_LONG, param="messages", count=count, limit=limit)
 
 
 def _plain(request: ModelRequest) -> ModelRequest:
@@ -261,7 +259,7 @@ def _plain(request: ModelRequest) -> ModelRequest:
         request = msgspec.structs.replace(request, tools=())
     if request.options.format is not None and request.tools:
         param = request.options.format.param
-        raise GatewayError(Code.UNSUPPORTED, say("format_with_tools", param=param), param=param)
+        raise GatewayError(Reason.FORMAT_WITH_TOOLS, param=param, field=param)
     return request
 
 

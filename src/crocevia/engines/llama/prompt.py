@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Tool, ToolCall, ToolMessage, UserMessage
 from crocevia.engines.llama.schema import arguments_schema
 
@@ -136,7 +136,7 @@ def _result(name: str, message: ToolMessage) -> str:
 
 def _text_of(message: UserMessage) -> str:
     if any(isinstance(part, FilePart) for part in message.parts):
-        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what="files"))
+        raise GatewayError(Reason.UNSUPPORTED, what="files")
     return message.text
 
 

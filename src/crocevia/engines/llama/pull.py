@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.llama import sources
 from crocevia.engines.llama.weights import Weights, known, path_of
 
@@ -75,14 +75,10 @@ def _first_good(weights: Weights, stage: Path, candidates: Sequence[sources.Sour
         except sources.SourceFailed as failure:
             reason = str(failure)
         except OSError as error:
-            raise GatewayError(
-                Code.UNAVAILABLE, say("embedded_pull_disk", reason=error.strerror or "I/O error")
-            ) from None
+            raise GatewayError(Reason.EMBEDDED_PULL_DISK, reason=error.strerror or "I/O error") from None
         reasons.append(f"{source.name}: {reason}")
         report(Progress(done=0, total=weights.size, note=reasons[-1]))
-    raise GatewayError(
-        Code.UNAVAILABLE, say("embedded_pull_failed", name=weights.name, reasons="; ".join(reasons) or "-")
-    )
+    raise GatewayError(Reason.EMBEDDED_PULL_FAILED, name=weights.name, reasons="; ".join(reasons) or "-")
 
 
 def _check_space(weights: Weights, stage: Path) -> None:
@@ -91,7 +87,7 @@ def _check_space(weights: Weights, stage: Path) -> None:
     needed = 2 * weights.size - held
     free = shutil.disk_usage(stage).free
     if free < needed:
-        raise GatewayError(Code.UNAVAILABLE, say("embedded_pull_space", needed=needed // 2**20 + 1, free=free // 2**20))
+        raise GatewayError(Reason.EMBEDDED_PULL_SPACE, needed=needed // 2**20 + 1, free=free // 2**20)
 
 
 def _write_notice(weights: Weights, target: Path) -> None:
@@ -112,7 +108,7 @@ def _alone(stage: Path) -> Iterator[None]:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(handle)
-        raise GatewayError(Code.CONFLICT, say("embedded_pull_running")) from None
+        raise GatewayError(Reason.EMBEDDED_PULL_RUNNING) from None
     try:
         yield
     finally:

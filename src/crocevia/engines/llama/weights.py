@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 DEFAULT = "qwen2.5-coder-0.5b"
 QUALITY = "qwen2.5-coder-1.5b"
@@ -134,7 +134,7 @@ def known(name: str) -> Weights:
     """The weights of that name (empty: the default). Raises GatewayError(NOT_FOUND) that lists the names."""
     weights = CATALOGUE.get(name or DEFAULT)
     if weights is None:
-        raise GatewayError(Code.NOT_FOUND, say("embedded_unknown", name=name, known=", ".join(CATALOGUE)))
+        raise GatewayError(Reason.EMBEDDED_UNKNOWN, name=name, known=", ".join(CATALOGUE))
     return weights
 
 
@@ -156,5 +156,5 @@ def locate(name: str, models_dir: Path) -> Path:
         path = path_of(weights, models_dir)
         present = path.is_file() and path.stat().st_size == weights.size
     if not present:
-        raise GatewayError(Code.UNAVAILABLE, say("embedded_missing", name=Path(name or DEFAULT).name))
+        raise GatewayError(Reason.EMBEDDED_MISSING, name=Path(name or DEFAULT).name)
     return path

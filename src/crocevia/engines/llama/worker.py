@@ -18,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.engines.llama.child import ChildSettings
 from crocevia.engines.llama.prompt import lesson
 from crocevia.engines.upstream.http import HttpClient, HttpResponse
@@ -82,15 +82,13 @@ class Worker:
     async def enter(self, deadline: float) -> None:
         """Take the slot. Raises GatewayError: UPSTREAM_OVERLOADED (too many wait), UPSTREAM_TIMEOUT (at `deadline`)."""
         if self._waiting >= self._settings.max_waiting:
-            raise GatewayError(
-                Code.UPSTREAM_OVERLOADED, say("embedded_busy", limit=self._settings.max_waiting), retry_after=5
-            )
+            raise GatewayError(Reason.EMBEDDED_BUSY, retry_after=5, limit=self._settings.max_waiting)
         self._waiting += 1
         try:
             async with asyncio.timeout_at(deadline):
                 await self._slot.acquire()
         except TimeoutError:
-            raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
+            raise GatewayError(Reason.UPSTREAM_TIMEOUT) from None
         finally:
             self._waiting -= 1
 
@@ -118,10 +116,10 @@ class Worker:
                 self._child = await self._start()
                 if self._closed:
                     await self.close()
-                    raise GatewayError(Code.UNAVAILABLE, say("draining"))
+                    raise GatewayError(Reason.EMBEDDED_CLOSED)
                 self.remembers = await self._recall(deadline)
         except TimeoutError:
-            raise GatewayError(Code.UPSTREAM_TIMEOUT) from None
+            raise GatewayError(Reason.UPSTREAM_TIMEOUT) from None
         return self._child
 
     async def learn(self, deadline: float) -> None:
@@ -168,7 +166,7 @@ class Worker:
                 await child.process.wait()
         except TimeoutError:
             return failure
-        return GatewayError(Code.UPSTREAM_FAILED, say("embedded_crashed"))
+        return GatewayError(Reason.EMBEDDED_CRASHED)
 
     async def ask(self, path: str, body: Any, deadline: float) -> tuple[int, Any]:
         """Status and decoded JSON of one short exchange with the child."""
@@ -177,7 +175,7 @@ class Worker:
             answer = await response.read(_MAX_BODY)
             return response.status, msgspec.json.decode(answer)
         except msgspec.DecodeError:
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_malformed")) from None
+            raise GatewayError(Reason.UPSTREAM_MALFORMED) from None
         finally:
             response.close()
 
@@ -240,13 +238,13 @@ class Worker:
         finally:
             self._loading = None
         if self._closed and "port" not in answer:
-            raise GatewayError(Code.UNAVAILABLE, say("draining"))
+            raise GatewayError(Reason.DRAINING, code=Code.UNAVAILABLE)
         if "port" not in answer:
             _kill(process)
             await process.wait()
             self._fail()
             missing = answer.get("error") == "runtime_missing"
-            raise GatewayError(Code.UNAVAILABLE, say("embedded_runtime_missing" if missing else "embedded_load_failed"))
+            raise GatewayError(Reason.EMBEDDED_RUNTIME_MISSING if missing else Reason.EMBEDDED_LOAD_FAILED)
         headers = {"Authorization": f"Bearer {settings.api_key}", "Content-Type": "application/json"}
         return Child(process, f"http://127.0.0.1:{answer['port']}", headers)
 

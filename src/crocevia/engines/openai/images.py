@@ -12,7 +12,7 @@ import msgspec
 
 from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import ModelEvent
 from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.usage import Usage
@@ -84,7 +84,7 @@ class ImagesEngine:
         }
         for param, holds in wrong.items():
             if holds:
-                raise GatewayError(Code.UNSUPPORTED, say("image_wish_unsupported", engine=self.name), param=param)
+                raise GatewayError(Reason.IMAGE_WISH_UNSUPPORTED, param=param, engine=self.name)
 
     async def generate(
         self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
     ReasoningDelta,
@@ -54,12 +54,12 @@ if TYPE_CHECKING:
 Beat: TypeAlias = float | list[ModelEvent]
 """One moment of an answer: seconds to wait, or a batch to yield."""
 
-_ERRORS: Mapping[str, tuple[Code, bool]] = {
-    "overloaded": (Code.UPSTREAM_OVERLOADED, True),
-    "failed": (Code.UPSTREAM_FAILED, True),
-    "timeout": (Code.UPSTREAM_TIMEOUT, True),
-    "refused": (Code.REFUSED, False),
-    "rejected": (Code.UPSTREAM_REJECTED, False),
+_ERRORS: Mapping[str, tuple[Reason, bool]] = {
+    "overloaded": (Reason.UPSTREAM_OVERLOADED, True),
+    "failed": (Reason.UPSTREAM_FAILED, True),
+    "timeout": (Reason.UPSTREAM_TIMEOUT, True),
+    "refused": (Reason.REFUSED, False),
+    "rejected": (Reason.UPSTREAM_REJECTED, False),
 }
 
 
@@ -103,7 +103,7 @@ class ScriptedEngine:
     def check_request(self, request: ImageRequest) -> None:
         """Raises GatewayError(UNSUPPORTED) for what its brush cannot do."""
         if request.format not in (None, "png"):
-            raise GatewayError(Code.UNSUPPORTED, say("image_wish_unsupported", engine=self.name), param="format")
+            raise GatewayError(Reason.IMAGE_WISH_UNSUPPORTED, param="format", engine=self.name)
 
     async def generate(
         self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
@@ -129,14 +129,14 @@ class ScriptedEngine:
         for rule in self._rules:
             if fits(rule.when, scene):
                 return rule.say
-        raise GatewayError(Code.UPSTREAM_REJECTED, say("script_no_rule", engine=self.name))
+        raise GatewayError(Reason.SCRIPT_NO_RULE, engine=self.name)
 
 
 async def _wait(seconds: float, deadline: float) -> None:
     left = deadline - asyncio.get_running_loop().time()
     await asyncio.sleep(max(0.0, min(seconds, left)))
     if seconds >= left:
-        raise GatewayError(Code.UPSTREAM_TIMEOUT)
+        raise GatewayError(Reason.UPSTREAM_TIMEOUT)
 
 
 def fits(when: When, scene: Scene) -> bool:
@@ -247,14 +247,14 @@ def _delay(step: Delay, take: _Take) -> Iterator[Beat]:
 
 def _cut(step: Cut, take: _Take) -> Iterator[Beat]:
     yield from filter(None, [take.usage()])
-    raise GatewayError(Code.UPSTREAM_FAILED)
+    raise GatewayError(Reason.UPSTREAM_FAILED)
 
 
 def _fail(step: Fail, take: _Take) -> Iterator[Beat]:
-    code, retryable = _ERRORS[step.error]
+    reason, retryable = _ERRORS[step.error]
     if take.words:
         yield from filter(None, [take.usage()])
-    raise GatewayError(code, retry_after=step.retry_after, retryable=retryable)
+    raise GatewayError(reason, retry_after=step.retry_after, retryable=retryable)
 
 
 def _stop(step: Stop, take: _Take) -> Iterator[Beat]:

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Meta, Raw
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import StopReason
 from crocevia.core.usage import Usage
 
@@ -151,20 +151,20 @@ class _Place(msgspec.Struct, frozen=True):
     rule: int
     step: int | None = None
 
-    def wrong(self, key: str, **args: str) -> GatewayError:
-        where: dict[str, str | int | float] = {"engine": self.engine, "rule": self.rule}
+    def wrong(self, reason: Reason, /, **details: Any) -> GatewayError:
+        where: dict[str, Any] = {"engine": self.engine, "rule": self.rule}
         param = f"engines.{self.engine}.script[{self.rule - 1}]"
         if self.step is not None:
             where["step"] = self.step
             param += f".say[{self.step - 1}]"
-        return GatewayError(Code.INVALID_REQUEST, Message(key, {**where, **args}), param=param)
+        return GatewayError(reason, param=param, **where, **details)
 
 
 def _rule(raw: dict[str, Any], place: _Place) -> Rule:
     try:
         shape = msgspec.convert(raw, _RuleShape)
     except msgspec.ValidationError as error:
-        raise place.wrong("script_rule_wrong", reason=str(error)) from None
+        raise place.wrong(Reason.SCRIPT_RULE_WRONG, reason=str(error)) from None
     steps: list[Step] = []
     for number, written in enumerate(shape.say, 1):
         here = _Place(place.engine, place.rule, number)
@@ -177,23 +177,23 @@ def _rule(raw: dict[str, Any], place: _Place) -> Rule:
 def _step(written: dict[str, Any], place: _Place) -> Step:
     kinds = [kind for kind in STEPS if kind in written]
     if len(kinds) != 1:
-        raise place.wrong("script_step_unknown", kinds=", ".join(STEPS))
+        raise place.wrong(Reason.SCRIPT_STEP_UNKNOWN, kinds=", ".join(STEPS))
     try:
         return msgspec.convert(written, STEPS[kinds[0]])
     except msgspec.ValidationError as error:
-        raise place.wrong("script_step_wrong", reason=str(error)) from None
+        raise place.wrong(Reason.SCRIPT_STEP_WRONG, reason=str(error)) from None
 
 
 def _check_order(step: Step, before: list[Step], place: _Place) -> None:
     """Whatever passes here plays to exactly one end."""
     if before and isinstance(before[-1], _LAST):
-        raise place.wrong("script_step_after_end")
+        raise place.wrong(Reason.SCRIPT_STEP_AFTER_END)
     if isinstance(step, SayText | SayReasoning | CallTool | HalfTool) and _half(before):
-        raise place.wrong("script_step_after_half_tool")
+        raise place.wrong(Reason.SCRIPT_STEP_AFTER_HALF_TOOL)
     if isinstance(step, CallTool) and step.id is not None and step.id in _ids(before):
-        raise place.wrong("script_id_twice")
+        raise place.wrong(Reason.SCRIPT_ID_TWICE)
     if isinstance(step, Stop) and step.stop not in allowed_stops(before):
-        raise place.wrong("script_stop_wrong", stops=", ".join(allowed_stops(before)))
+        raise place.wrong(Reason.SCRIPT_STOP_WRONG, stops=", ".join(allowed_stops(before)))
 
 
 def allowed_stops(steps: list[Step] | tuple[Step, ...]) -> tuple[StopReason, ...]:

@@ -10,25 +10,24 @@ from typing import Any, Final, NoReturn
 import msgspec
 
 from crocevia.core.calls import Sampling
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 
 SAMPLING: Final = Sampling.__struct_fields__
 
 
 class _Meaning(msgspec.Struct, frozen=True):
-    code: Code
+    reason: Reason
     retryable: bool = False
-    sentence: str | None = None
 
 
-_OVERLOADED = _Meaning(Code.UPSTREAM_OVERLOADED, retryable=True)
-_BROKEN = _Meaning(Code.UPSTREAM_FAILED, retryable=True)
-_SLOW = _Meaning(Code.UPSTREAM_TIMEOUT, retryable=True)
-_REJECTED = _Meaning(Code.UPSTREAM_REJECTED)
-_KEY = _Meaning(Code.UPSTREAM_FAILED, sentence="upstream_key_refused")
-_QUOTA = _Meaning(Code.UPSTREAM_FAILED, sentence="upstream_quota")
-_REFUSED = _Meaning(Code.REFUSED)
-_UNKNOWN = _Meaning(Code.UPSTREAM_FAILED)
+_OVERLOADED = _Meaning(Reason.UPSTREAM_OVERLOADED, retryable=True)
+_BROKEN = _Meaning(Reason.UPSTREAM_FAILED, retryable=True)
+_SLOW = _Meaning(Reason.UPSTREAM_TIMEOUT, retryable=True)
+_REJECTED = _Meaning(Reason.UPSTREAM_REJECTED)
+_KEY = _Meaning(Reason.UPSTREAM_KEY_REFUSED)
+_QUOTA = _Meaning(Reason.UPSTREAM_QUOTA)
+_REFUSED = _Meaning(Reason.REFUSED)
+_UNKNOWN = _Meaning(Reason.UPSTREAM_FAILED)
 
 _WORDS: dict[str, _Meaning] = {
     "overloaded_error": _OVERLOADED,
@@ -101,21 +100,20 @@ def from_stream(error: Any) -> GatewayError:
 
 def malformed() -> GatewayError:
     """The provider's answer is not what its protocol says."""
-    return GatewayError(Code.UPSTREAM_FAILED, say("upstream_malformed"))
+    return GatewayError(Reason.UPSTREAM_MALFORMED)
 
 
 def cut() -> GatewayError:
     """The stream ended without saying that it was the end."""
-    return GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut"))
+    return GatewayError(Reason.UPSTREAM_CUT)
 
 
 def bad_arguments(tool: str) -> NoReturn:
-    raise GatewayError(Code.UPSTREAM_FAILED, say("tool_arguments_malformed", tool=tool))
+    raise GatewayError(Reason.TOOL_ARGUMENTS_MALFORMED, tool=tool)
 
 
 def _failure(meaning: _Meaning, retry_after: int | None) -> GatewayError:
-    message = say(meaning.sentence) if meaning.sentence else None
-    return GatewayError(meaning.code, message, retry_after=retry_after, retryable=meaning.retryable)
+    return GatewayError(meaning.reason, retry_after=retry_after, retryable=meaning.retryable)
 
 
 def _named(body: bytes) -> str | None:

@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.upstream.addresses import Addresses
 from crocevia.engines.upstream.connection import Connection, Cut
 from crocevia.engines.upstream.origins import Origin, connect, request_head, target
@@ -59,7 +59,7 @@ class HttpClient:
             origin, path = target(url)
             head = request_head(method, origin, path, headers, body)
         except ValueError:
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable")) from None
+            raise GatewayError(Reason.UPSTREAM_UNREACHABLE) from None
         connection = self._take(origin)
         if connection is not None:
             response = HttpResponse(self, origin, connection, deadline)
@@ -111,12 +111,12 @@ class HttpClient:
                 found = await self._addresses.of(origin.host, origin.port)
                 connection = await connect(origin, found, self._tls, self._gone)
         except TimeoutError:
-            raise GatewayError(Code.UPSTREAM_TIMEOUT, retryable=True) from None
+            raise GatewayError(Reason.UPSTREAM_TIMEOUT, retryable=True) from None
         except ssl.SSLError:
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_untrusted")) from None
+            raise GatewayError(Reason.UPSTREAM_UNTRUSTED) from None
         except OSError:
             self._addresses.forget(origin.host, origin.port)
-            raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_unreachable"), retryable=True) from None
+            raise GatewayError(Reason.UPSTREAM_UNREACHABLE, retryable=True) from None
         if connection.open:  # it may have ended already, and then it has been taken leave of
             self._all.add(connection)
         return connection
@@ -223,7 +223,7 @@ class HttpResponse:
         while piece := await self.chunk():
             size += len(piece)
             if size > limit:
-                raise GatewayError(Code.UPSTREAM_FAILED, say("upstream_too_large", limit=limit))
+                raise GatewayError(Reason.UPSTREAM_TOO_LARGE, limit=limit)
             pieces.append(piece)
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -250,8 +250,8 @@ class HttpResponse:
 
     def _cut(self) -> GatewayError:
         if self._expired:
-            return GatewayError(Code.UPSTREAM_TIMEOUT)
-        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_cut"))
+            return GatewayError(Reason.UPSTREAM_TIMEOUT)
+        return GatewayError(Reason.UPSTREAM_CUT)
 
     def _watch(self) -> None:
         """One timer for every limit, re-armed only when it rings: one per chunk costs as much as the read."""

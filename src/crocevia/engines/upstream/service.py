@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from typing import Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import ModelEvent
 from crocevia.engines.upstream import errors
 from crocevia.engines.upstream.http import HttpClient
@@ -52,5 +52,5 @@ class Service:
 async def refuse_call(name: str) -> AsyncGenerator[list[ModelEvent], None]:
     """The call of the engine `name` that has none. Raises GatewayError(UNSUPPORTED)."""
     if name:
-        raise GatewayError(Code.UNSUPPORTED, say("unsupported", what=name))
+        raise GatewayError(Reason.UNSUPPORTED, what=name)
     yield []

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Tool, ToolMessage
 from crocevia.engines.upstream import errors as upstream_errors
 
@@ -68,7 +68,7 @@ def plain_text(part: FilePart) -> str | None:
 
 
 def unsupported(part: FilePart) -> GatewayError:
-    return GatewayError(Code.UNSUPPORTED, say("unsupported", what=part.media_type))
+    return GatewayError(Reason.UNSUPPORTED, what=part.media_type)
 
 
 def parameters(tool: Tool) -> Raw:
@@ -78,7 +78,7 @@ def parameters(tool: Tool) -> Raw:
     """
     normal = _normal(bytes(tool.parameters))
     if normal is None:
-        raise GatewayError(Code.INVALID_REQUEST, say("tool_schema_not_object", tool=tool.name))
+        raise GatewayError(Reason.TOOL_SCHEMA_NOT_OBJECT, tool=tool.name)
     return Raw(normal)
 
 

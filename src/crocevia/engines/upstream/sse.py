@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 MAX_EVENT = 32 * 2**20
 
@@ -109,7 +109,7 @@ class SseDecoder:
         return data.removeprefix(_BOM)
 
     def _too_large(self) -> GatewayError:
-        return GatewayError(Code.UPSTREAM_FAILED, say("upstream_too_large", limit=self._limit))
+        return GatewayError(Reason.UPSTREAM_TOO_LARGE, limit=self._limit)
 
 
 def well_formed(data: bytes) -> bytes:

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.panel import samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Page, Shown
 from crocevia.runtime.control.calls import CallFilter, CallPage, CallRow, call, calls
@@ -57,7 +57,7 @@ async def show(ask: Ask) -> Answer:
 async def show_one(ask: Ask) -> Answer:
     found = await ask.services.database.read(lambda tx: call(tx, ask.query.get("id", "")))
     if found is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return Shown(
         template="call",
         context=One(call=found, samples=samples.agent_call(ask.origin, found.project) if found.project else []),

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel import samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
 from crocevia.runtime.control import audit, operator_view
@@ -46,7 +46,7 @@ class One(msgspec.Struct, frozen=True, kw_only=True):
     members: list[Member]
     mark: str
     samples: list[samples.Sample]
-    error: Message | None = None
+    error: Sentence | None = None
 
 
 async def show(ask: Ask) -> Answer:
@@ -83,7 +83,7 @@ async def steer(ask: Ask) -> Answer:
     target = ask.form.get("to") or None
     try:
         if not 0 < len(text) <= LONGEST:
-            raise GatewayError(Code.INVALID_REQUEST, say("steer_length", most=LONGEST))
+            raise GatewayError(Reason.STEER_LENGTH, most=LONGEST)
         turn = await ask.services.turns.steer(chat.user_id, chat.id, text, target)
     except GatewayError as error:
         return await _refused(ask, error)
@@ -137,7 +137,7 @@ async def _one(ask: Ask) -> Shown:
 async def _find(ask: Ask) -> ChatRow:
     found = await ask.services.database.read(lambda tx: operator_view.chat(tx, ask.query.get("id", "")))
     if found is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return found
 
 

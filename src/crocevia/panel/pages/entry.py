@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel import auth, words
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, local_path
 
@@ -20,7 +20,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     account: str
     ready: bool
     valid: bool = True
-    error: Message | None = None
+    error: Sentence | None = None
     token: str = ""
     next: str = "/panel"
     shortest: int = auth.SHORTEST
@@ -69,7 +69,7 @@ async def do_login(ask: Ask) -> Answer:
     try:
         password = ask.form.get("password", "")
         if len(password) > auth.LONGEST:
-            raise GatewayError(Code.UNAUTHENTICATED, say("password_wrong"))
+            raise GatewayError(Reason.PASSWORD_WRONG)
         cookie = await auth.sign_in(ask, password)
     except GatewayError as error:
         if error.code is Code.UNAVAILABLE:
@@ -97,9 +97,9 @@ async def do_preferences(ask: Ask) -> Answer:
 def check_password(password: str, again: str) -> None:
     """Raises GatewayError(INVALID_REQUEST) for one that is too short, too long or typed differently twice."""
     if not auth.SHORTEST <= len(password) <= auth.LONGEST:
-        raise GatewayError(Code.INVALID_REQUEST, say("password_length", least=auth.SHORTEST, most=auth.LONGEST))
+        raise GatewayError(Reason.PASSWORD_LENGTH, least=auth.SHORTEST, most=auth.LONGEST)
     if password != again:
-        raise GatewayError(Code.INVALID_REQUEST, say("password_differs"))
+        raise GatewayError(Reason.PASSWORD_DIFFERS)
 
 
 PAGES: Final = (

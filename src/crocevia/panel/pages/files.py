@@ -12,7 +12,7 @@ from urllib.parse import quote
 import msgspec
 from starlette.responses import StreamingResponse
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.core.limits import Limits
 from crocevia.panel import samples, words
 from crocevia.panel.render import PRIVATE
@@ -26,7 +26,7 @@ from crocevia.storage.database import Transaction
 
 MOST: Final = 500
 LONGEST: Final = 200_000  # characters of a text that are shown
-_FILES: Final = frozenset({"file_not_text", "file_too_large"})  # why a file is not shown, though it is there
+_FILES: Final = frozenset({Reason.FILE_NOT_TEXT, Reason.FILE_TOO_LARGE})  # why a file is not shown, though it is there
 _BLOCK: Final = 1 << 18
 
 
@@ -44,7 +44,7 @@ class Draft(msgspec.Struct, frozen=True):
 
     name: str
     text: str
-    error: Message
+    error: Sentence
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +61,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     text: str | None
     cut: bool
     is_file: bool
-    problem: Message | None
+    problem: Sentence | None
     attachments: list[Attachment]
     seen: str
     most_bytes: int
@@ -82,7 +82,7 @@ async def write(ask: Ask) -> Answer:
     try:
         _, held, _ = await files.read(ask.services.control, space.user_id, space.id, path)
         if _digest(held) != ask.form.get("seen"):
-            raise GatewayError(Code.CONFLICT, say("changed_meanwhile"))
+            raise GatewayError(Reason.CHANGED_MEANWHILE)
         await files.replace(ask.services.control, space.user_id, space.id, path, text)
     except GatewayError as error:
         return await _refused(ask, Draft(path, text, error.message), error)
@@ -96,7 +96,7 @@ async def create(ask: Ask) -> Answer:
     path = f"{_path(ask).rstrip('/')}/{name}"
     try:
         if not name:
-            raise GatewayError(Code.INVALID_REQUEST, say("name_shape"))
+            raise GatewayError(Reason.NAME_SHAPE)
         await files.create(ask.services.control, space.user_id, space.id, path, text)
     except GatewayError as error:
         return await _refused(ask, Draft(name, text, error.message), error)
@@ -118,7 +118,7 @@ async def _shown(ask: Ask, draft: Draft | None = None) -> Shown:
     entry: Entry | None = None
     entries: list[Entry] | None = None
     text: str | None = None
-    problem: Message | None = None
+    problem: Sentence | None = None
     if space is not None:
         try:
             entry, text, entries = await files.read(ask.services.control, space.user_id, space.id, path)
@@ -137,7 +137,7 @@ async def _shown(ask: Ask, draft: Draft | None = None) -> Shown:
         entries=entries or [],
         text=None if text is None else text[:LONGEST],
         cut=text is not None and len(text) > LONGEST,
-        is_file=text is not None or (problem is not None and problem.key in _FILES),
+        is_file=text is not None or (problem is not None and problem.reason in _FILES),
         problem=problem,
         attachments=await ask.services.database.read(lambda tx: operator_view.all_attachments(tx, now, MOST)),
         seen=_digest(text),
@@ -194,14 +194,14 @@ async def _space(ask: Ask) -> Space:
     wanted = ask.query.get("workspace")
     found = next((space for space in await _spaces(ask) if space.id == wanted), None)
     if found is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return found
 
 
 async def _attachment(ask: Ask) -> Attachment:
     found = await ask.services.database.read(lambda tx: operator_view.find_attachment(tx, ask.query.get("id", "")))
     if found is None or found.deleted_at is not None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return found
 
 

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, Reason, Sentence, say
 from crocevia.panel import samples, words
 from crocevia.panel.pages.projects import Secret
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
@@ -39,7 +39,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Row]
     days: tuple[int, ...]
     samples: list[samples.Sample]
-    error: Message | None = None
+    error: Sentence | None = None
 
 
 async def show(ask: Ask) -> Answer:
@@ -49,13 +49,13 @@ async def show(ask: Ask) -> Answer:
 async def create(ask: Ask) -> Answer:
     name = ask.form.get("name", "").strip()
     if not name or len(name) > _LONGEST or not name.isprintable():
-        return await _listing(ask, say("name_shape"), HTTPStatus.UNPROCESSABLE_ENTITY)
+        return await _listing(ask, say(Reason.NAME_SHAPE), HTTPStatus.UNPROCESSABLE_ENTITY)
     days = next((days for days in DAYS if str(days) == ask.form.get("days")), 90)
     now = time.time()
 
     def work(tx: Transaction) -> Minted:
         if api_keys.count_live(tx, _operator(tx)) >= MAX_LIVE:
-            raise GatewayError(Code.CONFLICT, say("limit_reached", limit=MAX_LIVE))
+            raise GatewayError(Reason.LIMIT_REACHED, code=Code.CONFLICT, limit=MAX_LIVE)
         expires = now + days * 86_400 if days else None
         minted = mint(tx, ask.services.home, _operator(tx), name, scopes=SCOPES, expires_at=expires, now=now)
         audit.note(tx, ask.actor, "created", "api_keys", name, {"id": (None, minted.id)})
@@ -83,7 +83,7 @@ async def revoke(ask: Ask) -> Answer:
     def work(tx: Transaction) -> None:
         found = api_keys.find(tx, key_id)
         if found is None or not api_keys.revoke(tx, _operator(tx), key_id, time.time()):
-            raise GatewayError(Code.NOT_FOUND)
+            raise GatewayError(Reason.NOT_FOUND)
         audit.note(tx, ask.actor, "revoked", "api_keys", found.name, {"id": (key_id, None)})
 
     await change(ask, work)
@@ -91,7 +91,7 @@ async def revoke(ask: Ask) -> Answer:
     return Moved("/panel/keys?done=revoked")
 
 
-async def _listing(ask: Ask, error: Message | None = None, status: HTTPStatus = HTTPStatus.OK) -> Shown:
+async def _listing(ask: Ask, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> Shown:
     now = time.time()
     keys = await ask.services.database.read(lambda tx: api_keys.listed(tx, _operator(tx), MOST))
     rows = [
@@ -118,7 +118,7 @@ def _use(ask: Ask) -> list[samples.Sample]:
 def _operator(tx: Transaction) -> str:
     user = meta.get(tx, meta.OPERATOR)
     if user is None:
-        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+        raise GatewayError(Reason.HOME_NOT_INITIALISED)
     return user
 
 

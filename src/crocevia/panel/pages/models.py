@@ -10,7 +10,7 @@ import msgspec
 
 from crocevia.core.calls import GenerationOptions
 from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
-from crocevia.core.errors import GatewayError, Message
+from crocevia.core.errors import GatewayError, Sentence
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
 from crocevia.panel import forms, words
@@ -55,7 +55,7 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     first_seconds: float | None
     text: str
     usage: Usage
-    error: Message | None
+    error: Sentence | None
 
 
 class More(msgspec.Struct, frozen=True, kw_only=True):

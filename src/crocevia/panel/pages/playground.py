@@ -14,7 +14,7 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.kit import SWITCHES
 from crocevia.panel import words
 from crocevia.panel.conversation_stream import Stream, event
@@ -110,13 +110,13 @@ async def chat(ask: Ask) -> Answer:
     elif posted.tipo == "conferma":
         call = next((call for call in waiting if call["id"] == posted.azione), None)
         if call is None:
-            return _refusal(GatewayError(Code.NOT_FOUND), 404)
+            return _refusal(GatewayError(Reason.NOT_FOUND), 404)
         first = _decide(history, call, posted.esito == "approvata")
         kept.put(owner, posted.progetto, history)  # what was done stays done, whatever becomes of the call
         if len(waiting) > 1:  # the others wait for their own answer
             return Response(first + event("done", {"stop_reason": "end_turn"}), media_type="text/event-stream")
     else:
-        return _refusal(GatewayError(Code.UNSUPPORTED), 409)
+        return _refusal(GatewayError(Reason.UNSUPPORTED), 409)
     return Stream(
         ask.services.agent_call,
         posted.progetto,

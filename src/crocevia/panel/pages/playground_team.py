@@ -12,7 +12,7 @@ import msgspec
 from starlette.responses import JSONResponse, Response
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render
 from crocevia.panel import words
 from crocevia.panel.turn_events import TurnEvents
@@ -66,7 +66,7 @@ async def _decide(ask: Ask, posted: Posted) -> Response:
     talk = _talk(ask, posted)
     approval = talk.approvals.get(posted.azione)
     if approval is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     await ask.services.turns.decide(talk.user_id, talk.chat_id, approval, posted.esito == "approvata", "")
     return Response(status_code=204) if talk.reading else _stream(ask, talk, talk.shown)
 
@@ -74,7 +74,7 @@ async def _decide(ask: Ask, posted: Posted) -> Response:
 async def _resume(ask: Ask, posted: Posted) -> Response:
     talk = _talk(ask, posted)
     if posted.turno != talk.turno:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return _stream(ask, talk, posted.dopo)
 
 
@@ -101,9 +101,9 @@ async def _begin(ask: Ask) -> Talk:
         team = teams.find_named(tx, user, _team(ask)) if user else None
         spaces = workspaces.listed(tx, user, 1) if user else []
         if user is None or team is None:
-            raise GatewayError(Code.NOT_FOUND)
+            raise GatewayError(Reason.NOT_FOUND)
         if not spaces:
-            raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+            raise GatewayError(Reason.HOME_NOT_INITIALISED)
         return user, spaces[0].id, team
 
     user, workspace, team = await ask.services.database.read(find)
@@ -114,7 +114,7 @@ async def _begin(ask: Ask) -> Talk:
 def _talk(ask: Ask, posted: Posted) -> Talk:
     found = ask.state.talks.get(_key(ask, posted))
     if found is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return found
 
 

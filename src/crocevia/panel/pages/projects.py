@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel import samples, words
 from crocevia.panel.forms import Field
 from crocevia.panel.pages.resource import Resource
@@ -73,7 +73,7 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     today: Today
     without_blocks: bool
     overlaps: tuple[int, ...]
-    refused: Message | None = None
+    refused: Sentence | None = None
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True):
@@ -169,7 +169,7 @@ async def _more(ask: Ask, name: str) -> More:
 async def _created(ask: Ask, name: str, applied: Applied) -> Answer:
     key = applied.new_keys.get(name)
     if key is None:
-        raise GatewayError(Code.CONFLICT)
+        raise GatewayError(Reason.CONFLICT)
     return _secret(ask, name, key)
 
 

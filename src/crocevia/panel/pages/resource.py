@@ -10,7 +10,7 @@ from urllib.parse import quote
 import msgspec
 
 from crocevia.core.declared import Problem, Refused
-from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.core.errors import Code, GatewayError, Sentence
 from crocevia.panel import forms, samples, words
 from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown, plain
 from crocevia.panel.writing import declare, find, mark, remove
@@ -26,7 +26,7 @@ class Editor(msgspec.Struct, frozen=True, kw_only=True):
     form: forms.Form
     more: Any = None
     samples: list[samples.Sample] = []
-    refused: Message | None = None
+    refused: Sentence | None = None
 
 
 Options = Callable[[Ask], Awaitable[Mapping[str, Sequence[str]]]]

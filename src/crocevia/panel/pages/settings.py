@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message
+from crocevia.core.errors import Code, GatewayError, Sentence
 from crocevia.panel import auth, words
 from crocevia.panel.pages.entry import check_password
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, plain
@@ -34,7 +34,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     revision: int
     writable: bool
     shortest: int = auth.SHORTEST
-    error: Message | None = None
+    error: Sentence | None = None
 
 
 async def show(ask: Ask) -> Answer:
@@ -52,7 +52,7 @@ async def change_password(ask: Ask) -> Answer:
     return Moved("/panel/settings?done=password")
 
 
-def _page(ask: Ask, error: Message | None = None, status: HTTPStatus = HTTPStatus.OK) -> Shown:
+def _page(ask: Ask, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> Shown:
     services = ask.services
     tables: dict[str, list[Setting]] = {}
     for path, value in _leaves(services.settings, ""):

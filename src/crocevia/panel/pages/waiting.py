@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel import words
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
 from crocevia.runtime.control import audit, operator_view
@@ -25,7 +25,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[Request]
     now: float
     mark: str
-    error: Message | None = None
+    error: Sentence | None = None
 
 
 async def show(ask: Ask) -> Answer:
@@ -37,7 +37,7 @@ async def decide(ask: Ask) -> Answer:
     reason = ask.form.get("reason", "").strip()[:LONGEST_REASON]
     try:
         if verdict not in ("approve", "deny"):
-            raise GatewayError(Code.INVALID_REQUEST)
+            raise GatewayError(Reason.INVALID_REQUEST)
         chat = await _chat(ask)
         approve = verdict == "approve"
         await ask.services.turns.decide(chat.user_id, chat.id, ask.query.get("id", ""), approve, reason)
@@ -52,7 +52,7 @@ async def answer(ask: Ask) -> Answer:
     output, is_error = ask.form.get("output", ""), ask.form.get("is_error") == "on"
     try:
         if len(output) > LONGEST:
-            raise GatewayError(Code.INVALID_REQUEST, say("output_long", most=LONGEST))
+            raise GatewayError(Reason.OUTPUT_LONG, most=LONGEST)
         chat = await _chat(ask)
         await ask.services.turns.submit_output(chat.user_id, chat.id, ask.query.get("id", ""), output, is_error)
     except GatewayError as error:
@@ -64,7 +64,7 @@ async def answer(ask: Ask) -> Answer:
 async def _chat(ask: Ask) -> operator_view.ChatRow:
     found = await ask.services.database.read(lambda tx: operator_view.chat(tx, ask.query.get("chat", "")))
     if found is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     return found
 
 

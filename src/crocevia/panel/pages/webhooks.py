@@ -10,7 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.panel import words
 from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
 from crocevia.runtime.control import audit, provider_callbacks
@@ -119,7 +119,7 @@ async def redeliver(ask: Ask) -> Answer:
     images = ask.services.control.images
     found = await ask.services.redeliver(which) or (images is not None and await images.redeliver(which))
     if not found:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
 
     def work(tx: Transaction) -> None:
         audit.note(tx, ask.actor, "redelivered", "webhooks", which)

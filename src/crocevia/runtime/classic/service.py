@@ -16,7 +16,7 @@ from msgspec import Raw
 from crocevia.core.answers import Answer
 from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, RecipeSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import StopReason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque, Part, ToolMessage, UserMessage
 from crocevia.core.usage import Usage
@@ -75,7 +75,7 @@ class Classic:
         """Begin. Raises GatewayError(INVALID_REQUEST) if there is no such recipe."""
         recipe = self.recipes().get(question.encode)
         if recipe is None:
-            raise GatewayError(Code.INVALID_REQUEST, say("encode_unknown", encode=question.encode[:80]), param="encode")
+            raise GatewayError(Reason.ENCODE_UNKNOWN, param="encode", encode=question.encode[:80])
         searching = self.search if project.permissions.web_search else None
         return Exchange(self, project, question, wants, recipe, searching)
 
@@ -188,7 +188,7 @@ class Exchange:
         if call.cut is Cut.CLIENT_GONE:
             return None
         if call.fold.stop is StopReason.REFUSAL:
-            raise GatewayError(Code.REFUSED)
+            raise GatewayError(Reason.REFUSED)
         return call.fold.answer(), call.model
 
     async def _with_files(self, route: Route) -> Route:

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Tool, ToolCall
 
 NAME: Final = "web_search"
@@ -69,7 +69,7 @@ class WebSearch:
             body = await self._get(f"{self._url}?{urlencode(asked)}")
             found = msgspec.json.decode(body, type=_Results).results
         except (GatewayError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-            raise GatewayError(Code.UPSTREAM_FAILED, say("search_failed")) from error
+            raise GatewayError(Reason.SEARCH_FAILED) from error
         pages = [
             Page(
                 title=(result.title or "")[:200], url=result.url, excerpt=(result.content or "")[:MOST_EXCERPT].strip()

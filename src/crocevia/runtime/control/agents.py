@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control import models
-from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
+from crocevia.runtime.control.context import MOST, Control, check_room, missing
 from crocevia.storage import agents as rows
 from crocevia.storage import teams
 from crocevia.storage.agents import Agent, Mode
@@ -96,20 +96,20 @@ def _owned(tx: Transaction, user_id: str, agent_id: str) -> Agent:
 def _check(control: Control, fields: dict[str, Any]) -> None:
     model = fields.get("model")
     if model is not None and not models.is_offered(control, model):
-        raise invalid("model", "model_not_offered")
+        raise GatewayError(Reason.MODEL_NOT_OFFERED, param="model")
     if _holds(fields.get("config"), "max_tokens"):
-        raise invalid("config", "config_max_tokens")
+        raise GatewayError(Reason.CONFIG_MAX_TOKENS, param="config")
 
 
 def _check_name(tx: Transaction, user_id: str, name: str) -> None:
     if rows.find_named(tx, user_id, name) is not None:
-        raise invalid("name", "name_taken")
+        raise GatewayError(Reason.NAME_TAKEN, param="name")
 
 
 def _check_leads_nothing(tx: Transaction, agent_id: str, param: str, *, implicit: bool = False) -> None:
     led = teams.led_by(tx, agent_id, implicit=implicit)
     if led:
-        raise GatewayError(Code.INVALID_REQUEST, say("leads_teams", teams=", ".join(led)), param=param)
+        raise GatewayError(Reason.LEADS_TEAMS, param=param, teams=", ".join(led))
 
 
 def _holds(value: Any, key: str) -> bool:

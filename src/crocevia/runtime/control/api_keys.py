@@ -9,7 +9,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.signing_keys import Signer
@@ -102,7 +102,7 @@ class ApiKeys:
             known = await self._recognise(token)
         if known.expires_at is not None and known.expires_at <= self._clock():
             self._known.pop(token, None)
-            raise GatewayError(Code.UNAUTHENTICATED, say("api_key_invalid"))
+            raise GatewayError(Reason.API_KEY_INVALID)
         return known
 
     async def create(
@@ -115,7 +115,7 @@ class ApiKeys:
 
         def work(tx: Transaction) -> tuple[ApiKey, str]:
             if rows.count_live(tx, user_id) >= MAX_LIVE:
-                raise GatewayError(Code.INVALID_REQUEST, say("limit_reached", limit=MAX_LIVE), param="name")
+                raise GatewayError(Reason.LIMIT_REACHED, param="name", limit=MAX_LIVE)
             minted = mint(
                 tx, self._home, user_id, name, scopes=scopes, expires_at=expires_at, now=now, signer=self._signer
             )
@@ -133,7 +133,7 @@ class ApiKeys:
         """End the key now, on open streams too. Raises GatewayError(NOT_FOUND)."""
         now = self._clock()
         if not await self._database.write(lambda tx: rows.revoke(tx, user_id, key_id, now)):
-            raise GatewayError(Code.NOT_FOUND, say("object_missing", kind="API key"))
+            raise GatewayError(Reason.OBJECT_MISSING, kind="API key")
         self._forget({token for token, known in self._known.items() if known.key_id == key_id})
 
     def look_again(self) -> None:
@@ -181,7 +181,7 @@ class ApiKeys:
                 if generation == self._generation:
                     self._remember(token, principal)
                 return principal
-        raise GatewayError(Code.UNAUTHENTICATED, say("api_key_invalid"))
+        raise GatewayError(Reason.API_KEY_INVALID)
 
     def _remember(self, token: str, principal: Principal) -> None:
         if len(self._known) >= _REMEMBERED:

@@ -12,7 +12,7 @@ import msgspec
 
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
 from crocevia.core.declared import DECLARED_TABLES, Problem, Refused
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control.checks import check_models, check_teams
 from crocevia.runtime.control.declarations import Declaration, Spec, name_of, place_of
@@ -61,7 +61,7 @@ def load_state(tx: Transaction) -> State:
     """Raises GatewayError(CONFLICT) on a home without `init`."""
     user = meta.get(tx, meta.OPERATOR)
     if user is None:
-        raise GatewayError(Code.CONFLICT, say("home_not_initialised"))
+        raise GatewayError(Reason.HOME_NOT_INITIALISED)
     return State(
         user=user,
         engines=declared.load(tx, EngineSpec),
@@ -87,7 +87,7 @@ def apply(home: Home, declaration: Declaration, *, check_engine: CheckEngine = l
     except (sqlite3.Error, OSError) as error:
         if engine_keys(home) != stored:
             write_engine_keys(home, stored)
-        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
+        raise GatewayError(Reason.STORE_NOT_WRITTEN) from error
 
 
 def apply_in(
@@ -124,7 +124,7 @@ def export(home: Home) -> Declaration:
         with snapshot(home.database) as tx:
             return export_in(tx)
     except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
 
 
 def export_in(tx: Transaction) -> Declaration:
@@ -147,7 +147,7 @@ def _problems(declaration: Declaration, state: State, secret: bytes, check_engin
     for table in ("projects", "agents"):
         for spec in getattr(declaration, table):
             if spec.model is not None and spec.model not in models:
-                problems.append(Problem(f"{place_of(table, spec.name)}.model", say("name_unknown", kind="model")))
+                problems.append(Problem(f"{place_of(table, spec.name)}.model", say(Reason.NAME_UNKNOWN, kind="model")))
     leaders = {spec.name for spec in declaration.agents}
     touched = [team for team in state.teams.values() if team.orchestrator in leaders]
     redeclared = {spec.name for spec in declaration.teams}
@@ -157,7 +157,7 @@ def _problems(declaration: Declaration, state: State, secret: bytes, check_engin
 
 def _nobodies(tx: Transaction, declaration: Declaration) -> list[Problem]:
     return [
-        Problem(place_of("users", spec.name), say("name_unknown", kind="user"))
+        Problem(place_of("users", spec.name), say(Reason.NAME_UNKNOWN, kind="user"))
         for spec in declaration.users
         if users.find_named(tx, spec.name) is None
     ]
@@ -176,7 +176,7 @@ def _fixed_voices(declaration: Declaration, state: State) -> list[Problem]:
     projects = state.projects | {spec.name: spec for spec in declaration.projects}
     in_use = {spec.model for name, spec in state.projects.items() if projects[name].model == spec.model}
     return [
-        Problem(f"{place_of('models', spec.name)}.voice_in_apps", say("voice_fixed"))
+        Problem(f"{place_of('models', spec.name)}.voice_in_apps", say(Reason.VOICE_FIXED))
         for spec in declaration.models
         if spec.name in in_use and spec.voice_in_apps != state.models[spec.name].voice_in_apps
     ]
@@ -187,7 +187,7 @@ def _taken_keys(declaration: Declaration, state: State, secret: bytes) -> list[P
     problems = []
     for name, key in declaration.secrets.get("projects", {}).items():
         if owners.setdefault(_digest(secret, key), name) != name:
-            problems.append(Problem(f"{place_of('projects', name)}.key", say("key_taken")))
+            problems.append(Problem(f"{place_of('projects', name)}.key", say(Reason.KEY_TAKEN)))
     return problems
 
 

@@ -9,11 +9,11 @@ import unicodedata
 from pathlib import Path
 from typing import IO, Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.limits import Limits, spoken
 from crocevia.runtime.control import chats
-from crocevia.runtime.control.context import Control, invalid, missing
+from crocevia.runtime.control.context import Control, missing
 from crocevia.runtime.files.blobs import Blobs, Received
 from crocevia.storage import attachments as rows
 from crocevia.storage.attachments import Attachment
@@ -118,7 +118,7 @@ async def open_file(
     """The bytes as they came; the caller closes them. Raises GatewayError: NOT_FOUND, CONFLICT (deleted)."""
     found = await get(control, user_id, workspace_id, chat_id, attachment_id)
     if found.deleted_at is not None:
-        raise GatewayError(Code.CONFLICT, say("attachment_deleted"))
+        raise GatewayError(Reason.ATTACHMENT_DELETED)
     return found, await asyncio.to_thread(Blobs(control.home.files).open, "attachments", found.id)
 
 
@@ -131,7 +131,7 @@ async def attach(control: Control, chat_id: str, ids: list[str]) -> list[Attachm
         for index, which in enumerate(ids):
             attachment = rows.find(tx, chat_id, which)
             if attachment is None or attachment.deleted_at is not None or attachment.expires_at <= now:
-                raise invalid(f"attachment_ids[{index}]", "attachment_missing")
+                raise GatewayError(Reason.ATTACHMENT_MISSING, param=f"attachment_ids[{index}]")
             rows.mark_attached(tx, which, now, FOR_EVER)
             found.append(attachment)
         return found
@@ -170,7 +170,7 @@ async def drop_expired(control: Control) -> None:
 def _known(tx: Transaction, made: Attachment) -> Attachment | None:
     known = rows.by_key(tx, made.chat_id, made.idempotency_key)
     if known is not None and (known.sha256, known.name) != (made.sha256, made.name):
-        raise GatewayError(Code.CONFLICT, say("idempotency_conflict"))
+        raise GatewayError(Reason.IDEMPOTENCY_CONFLICT)
     return known
 
 
@@ -180,9 +180,9 @@ def _added(tx: Transaction, made: Attachment, limits: Limits) -> Attachment:
     if known is not None:
         return known
     if rows.count(tx, made.chat_id) >= limits.chat_attachments:
-        raise invalid("file", "limit_reached", limit=limits.chat_attachments)
+        raise GatewayError(Reason.LIMIT_REACHED, param="file", limit=limits.chat_attachments)
     if rows.held(tx, made.user_id) + made.size > limits.user_attachment_bytes:
-        raise invalid("file", "attachments_quota", limit=spoken(limits.user_attachment_bytes))
+        raise GatewayError(Reason.ATTACHMENTS_QUOTA, param="file", limit=spoken(limits.user_attachment_bytes))
     rows.add(tx, made)
     return made
 
@@ -202,9 +202,9 @@ def _checked(name: str, received: Received) -> tuple[str, str]:
     name = unicodedata.normalize("NFC", name)
     mime_type = TYPES.get(Path(name).suffix.lower())
     if mime_type is None:
-        raise invalid("file", "attachment_type", types=", ".join(TYPES))
+        raise GatewayError(Reason.ATTACHMENT_TYPE, param="file", types=", ".join(TYPES))
     if not _is(mime_type, received):
-        raise invalid("file", "attachment_differs", type=mime_type)
+        raise GatewayError(Reason.ATTACHMENT_DIFFERS, param="file", type=mime_type)
     return name, mime_type
 
 

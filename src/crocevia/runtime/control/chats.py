@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control import workspaces
-from crocevia.runtime.control.context import Control, invalid, missing
+from crocevia.runtime.control.context import Control, missing
 from crocevia.storage import chats as rows
 from crocevia.storage import teams
 from crocevia.storage.chats import LAST, Chat
@@ -23,7 +24,7 @@ async def create(control: Control, user_id: str, workspace_id: str, team_id: str
     def work(tx: Transaction) -> Chat:
         workspaces.owned(tx, user_id, workspace_id)
         if teams.find(tx, user_id, team_id) is None:
-            raise invalid("team_id", "team_wrong")
+            raise GatewayError(Reason.TEAM_WRONG, param="team_id")
         return rows.add(tx, user_id, workspace_id, team_id, now)
 
     return await control.database.write(work)

@@ -13,7 +13,7 @@ import msgspec
 
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec, UserSpec
 from crocevia.core.declared import Problem
-from crocevia.core.errors import Message, say
+from crocevia.core.errors import Reason, Sentence, say
 from crocevia.documents.addresses import is_closed_name, is_numeric, is_public
 from crocevia.policy.periods import has_zones, is_zone
 
@@ -41,7 +41,7 @@ _SECRET: Final = re.compile(r"[!-~]{8,4096}")
 def check_secret(secret: Any, place: str, problems: Problems) -> None:
     """A key is at least 8 visible ASCII characters: it travels in a header."""
     if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
-        problems.append(Problem(place, say("key_shape")))
+        problems.append(Problem(place, say(Reason.KEY_SHAPE)))
 
 
 def check_value(table: str, spec: Any, place: str, problems: Problems) -> None:
@@ -54,10 +54,10 @@ def check_value(table: str, spec: Any, place: str, problems: Problems) -> None:
     if special is not None:
         special(spec, place, problems)
     if not _survives(spec):
-        problems.append(Problem(place, say("value_unstorable")))
+        problems.append(Problem(place, say(Reason.VALUE_UNSTORABLE)))
 
 
-def _check_field(field: str, value: Any) -> Message | None:
+def _check_field(field: str, value: Any) -> Sentence | None:
     if isinstance(value, bool) or value is None:
         return None
     if isinstance(value, int | float):
@@ -67,35 +67,35 @@ def _check_field(field: str, value: Any) -> Message | None:
     return None
 
 
-def _check_number(field: str, value: float) -> Message | None:
+def _check_number(field: str, value: float) -> Sentence | None:
     if not math.isfinite(value) or value > _LARGEST:
-        return say("number_between", least=0, most=int(_LARGEST))
+        return say(Reason.NUMBER_BETWEEN, least=0, most=int(_LARGEST))
     if field in _POSITIVE:
-        return None if value > 0 else say("number_positive")
-    return None if value >= 0 else say("number_not_negative")
+        return None if value > 0 else say(Reason.NUMBER_POSITIVE)
+    return None if value >= 0 else say(Reason.NUMBER_NOT_NEGATIVE)
 
 
-def _check_text(field: str, value: str) -> Message | None:
+def _check_text(field: str, value: str) -> Sentence | None:
     if len(value) > _LIMITS.get(field, NAME):
-        return say("text_long", most=_LIMITS.get(field, NAME))
+        return say(Reason.TEXT_LONG, most=_LIMITS.get(field, NAME))
     if field in ("instructions", "system_prompt", "upstream"):
         return None
     return _check_name(value)
 
 
-def _check_name(value: str) -> Message | None:
+def _check_name(value: str) -> Sentence | None:
     if not value or value != value.strip() or len(value) > _LIMITS["base_url"] or not value.isprintable():
-        return say("name_shape")
+        return say(Reason.NAME_SHAPE)
     return None
 
 
 def _engine(spec: EngineSpec, place: str, problems: Problems) -> None:
     if spec.base_url is not None and not _is_address(spec.base_url):
-        problems.append(Problem(f"{place}.base_url", say("address_shape")))
+        problems.append(Problem(f"{place}.base_url", say(Reason.ADDRESS_SHAPE)))
     if spec.api_key_env is not None and not _VARIABLE.fullmatch(spec.api_key_env):
-        problems.append(Problem(f"{place}.api_key_env", say("variable_shape")))
+        problems.append(Problem(f"{place}.api_key_env", say(Reason.VARIABLE_SHAPE)))
     if spec.script is not None and not spec.facts.plays:
-        problems.append(Problem(f"{place}.script", say("script_elsewhere")))
+        problems.append(Problem(f"{place}.script", say(Reason.SCRIPT_ELSEWHERE)))
 
 
 def _is_address(value: str) -> bool:
@@ -108,9 +108,9 @@ def _is_address(value: str) -> bool:
 
 def _model(spec: ModelSpec, place: str, problems: Problems) -> None:
     if spec.reserve == spec.name:
-        problems.append(Problem(f"{place}.reserve", say("reserve_itself")))
+        problems.append(Problem(f"{place}.reserve", say(Reason.RESERVE_ITSELF)))
     if spec.sunset_at is not None and moment_of(spec.sunset_at) is None:
-        problems.append(Problem(f"{place}.sunset_at", say("moment_shape")))
+        problems.append(Problem(f"{place}.sunset_at", say(Reason.MOMENT_SHAPE)))
     if spec.prices is not None:
         for field in Prices.__struct_fields__:
             wrong = _check_field(field, getattr(spec.prices, field))
@@ -129,13 +129,13 @@ def moment_of(text: str) -> float | None:
 
 def _project(spec: ProjectSpec, place: str, problems: Problems) -> None:
     if not _HEADER_SAFE.fullmatch(spec.name):
-        problems.append(Problem(f"{place}.name", say("name_header")))
+        problems.append(Problem(f"{place}.name", say(Reason.NAME_HEADER)))
     _zone(spec.timezone, f"{place}.timezone", problems)
     if spec.webhook_url is not None and not _is_public(spec.webhook_url):
-        problems.append(Problem(f"{place}.webhook_url", say("webhook_shape")))
+        problems.append(Problem(f"{place}.webhook_url", say(Reason.WEBHOOK_SHAPE)))
     soft, hard = spec.soft_threshold_usd, spec.daily_budget_usd
     if soft is not None and hard is not None and soft > hard:
-        problems.append(Problem(f"{place}.soft_threshold_usd", say("soft_above_hard")))
+        problems.append(Problem(f"{place}.soft_threshold_usd", say(Reason.SOFT_ABOVE_HARD)))
 
 
 def _user(spec: UserSpec, place: str, problems: Problems) -> None:
@@ -151,7 +151,7 @@ def _is_public(value: str) -> bool:
 
 def _zone(name: str, place: str, problems: Problems) -> None:
     if not is_zone(name):
-        problems.append(Problem(place, say("zone_unknown" if has_zones() else "zones_missing")))
+        problems.append(Problem(place, say(Reason.ZONE_UNKNOWN if has_zones() else Reason.ZONES_MISSING)))
 
 
 def _agent(spec: AgentSpec, place: str, problems: Problems) -> None:
@@ -166,9 +166,9 @@ def _team(spec: TeamSpec, place: str, problems: Problems) -> None:
 def _names(names: Iterable[str], place: str, problems: Problems) -> None:
     names = list(names)
     if any(len(name) > NAME or _check_name(name) for name in names):
-        problems.append(Problem(place, say("name_shape")))
+        problems.append(Problem(place, say(Reason.NAME_SHAPE)))
     if len(set(names)) < len(names):
-        problems.append(Problem(place, say("name_twice")))
+        problems.append(Problem(place, say(Reason.NAME_TWICE)))
 
 
 _SPECIAL: Final[dict[type, Callable[[Any, str, Problems], None]]] = {
@@ -196,11 +196,11 @@ def check_models(models: Mapping[str, ModelSpec], engines: Mapping[str, EngineSp
         model, place = models[name], f'models "{name}"'
         engine = engines.get(model.engine)
         if engine is None:
-            problems.append(Problem(f"{place}.engine", say("name_unknown", kind="engine")))
+            problems.append(Problem(f"{place}.engine", say(Reason.NAME_UNKNOWN, kind="engine")))
         elif not model.upstream and not engine.facts.own:
-            problems.append(Problem(f"{place}.upstream", say("field_missing")))
+            problems.append(Problem(f"{place}.upstream", say(Reason.FIELD_MISSING)))
         if model.reserve is not None and model.reserve not in models:
-            problems.append(Problem(f"{place}.reserve", say("name_unknown", kind="model")))
+            problems.append(Problem(f"{place}.reserve", say(Reason.NAME_UNKNOWN, kind="model")))
     return problems
 
 
@@ -211,9 +211,9 @@ def check_teams(teams: Iterable[TeamSpec], agents: Mapping[str, AgentSpec]) -> P
         place = f'teams "{team.name}"'
         leader = agents.get(team.orchestrator)
         if leader is None:
-            problems.append(Problem(f"{place}.orchestrator", say("name_unknown", kind="agent")))
+            problems.append(Problem(f"{place}.orchestrator", say(Reason.NAME_UNKNOWN, kind="agent")))
         elif leader.mode != "primary":
-            problems.append(Problem(f"{place}.orchestrator", say("leader_not_primary")))
+            problems.append(Problem(f"{place}.orchestrator", say(Reason.LEADER_NOT_PRIMARY)))
         if any(member not in agents for member in team.members):
-            problems.append(Problem(f"{place}.members", say("name_unknown", kind="agent")))
+            problems.append(Problem(f"{place}.members", say(Reason.NAME_UNKNOWN, kind="agent")))
     return problems

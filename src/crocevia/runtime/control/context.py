@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.limits import Limits
 from crocevia.documents.workers import Workers
 from crocevia.policy.throttle import Throttle
@@ -71,15 +71,10 @@ def open_control(
 
 def missing(kind: str) -> GatewayError:
     """There is no such object, or it is somebody else's: nobody can tell which."""
-    return GatewayError(Code.NOT_FOUND, say("object_missing", kind=kind))
-
-
-def invalid(param: str, key: str, **args: str | int | float) -> GatewayError:
-    """A field that the rules of the control plane refuse."""
-    return GatewayError(Code.INVALID_REQUEST, say(key, **args), param=param)
+    return GatewayError(Reason.OBJECT_MISSING, kind=kind)
 
 
 def check_room(count: int) -> None:
     """Raises GatewayError(INVALID_REQUEST) when a user has MOST of a kind."""
     if count >= MOST:
-        raise invalid("name", "limit_reached", limit=MOST)
+        raise GatewayError(Reason.LIMIT_REACHED, param="name", limit=MOST)

@@ -11,7 +11,7 @@ import msgspec
 
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpec, RecipeSpec, TeamSpec, UserSpec
 from crocevia.core.declared import DECLARED_TABLES, SERVER_TABLES, Problem, Refused, read, unknown
-from crocevia.core.errors import say
+from crocevia.core.errors import Reason, say
 from crocevia.runtime.control import toml
 from crocevia.runtime.control.checks import check_secret, check_value
 
@@ -71,11 +71,11 @@ def parse(text: bytes) -> Declaration:
     secrets: dict[str, dict[str, str]] = {}
     for table, entries in tree.items():
         if table in SERVER_TABLES:
-            problems.append(Problem(table, say("table_of_serve")))
+            problems.append(Problem(table, say(Reason.TABLE_OF_SERVE)))
         elif table not in KINDS:
             problems.append(Problem(table, unknown(table, DECLARED_TABLES)))
         elif not isinstance(entries, list):
-            problems.append(Problem(table, say("table_list", table=table)))
+            problems.append(Problem(table, say(Reason.TABLE_LIST, table=table)))
         else:
             found[table] = _entries(table, entries, secrets.setdefault(table, {}), problems)
     if problems:
@@ -121,11 +121,11 @@ def _tree(text: bytes, problems: list[Problem]) -> dict[str, Any]:
         # Where, and not what: the parser may quote the line, and the line may hold a key.
         where = _WHERE.search(str(error))
         reason = where[1] if where else "TOML"
-        problems.append(Problem("TOML", say("file_malformed", reason=f"not TOML, {reason}")))
+        problems.append(Problem("TOML", say(Reason.FILE_MALFORMED, reason=f"not TOML, {reason}")))
     except UnicodeDecodeError:
-        problems.append(Problem("TOML", say("json_not_utf8")))
+        problems.append(Problem("TOML", say(Reason.JSON_NOT_UTF8)))
     except (ValueError, RecursionError) as error:
-        problems.append(Problem("TOML", say("file_malformed", reason=str(error)[:60])))
+        problems.append(Problem("TOML", say(Reason.FILE_MALFORMED, reason=str(error)[:60])))
     return {}
 
 
@@ -137,7 +137,7 @@ def _entries(table: str, entries: list[Any], secrets: dict[str, str], problems: 
         if spec is None:
             continue
         if name_of(spec) in names:
-            problems.append(Problem(place_of(table, name_of(spec)), say("name_twice")))
+            problems.append(Problem(place_of(table, name_of(spec)), say(Reason.NAME_TWICE)))
         names.add(name_of(spec))
         specs.append(spec)
     return specs
@@ -159,6 +159,6 @@ def _entry(table: str, index: int, entry: Any, secrets: dict[str, str], problems
     check_value(table, spec, place, problems)
     if secret is not None:
         if isinstance(spec, EngineSpec) and spec.api_key_env is not None:
-            problems.append(Problem(f"{place}.api_key", say("key_twice")))
+            problems.append(Problem(f"{place}.api_key", say(Reason.KEY_TWICE)))
         secrets[name_of(spec)] = secret
     return spec

@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable
 from typing import IO, Concatenate, Final, ParamSpec, TypeVar
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.typeset import typeset
 from crocevia.runtime.control import workspaces
-from crocevia.runtime.control.context import Control, invalid
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import Entry, WorkspaceFiles
 
 __all__ = ["Entry", "create", "delete", "open_file", "pdf", "read", "replace"]
@@ -62,14 +62,14 @@ async def pdf(control: Control, user_id: str, workspace_id: str, path: str) -> t
     """Name and bytes of the PDF of a text. Raises GatewayError: NOT_FOUND, INVALID_REQUEST, CONFLICT, UNAVAILABLE."""
     suffix = next((suffix for suffix in SOURCES if path.lower().endswith(suffix)), None)
     if suffix is None:
-        raise invalid("path", "pdf_source")
+        raise GatewayError(Reason.PDF_SOURCE, param="path")
     text = await _in(control, user_id, workspace_id, WorkspaceFiles.read, workspace_id, path)
     name = path.rpartition("/")[2][: -len(suffix)]
     try:
         return f"{name}.pdf", await typeset(control.workers, text, name, markdown=suffix in MARKDOWN)
     except GatewayError as error:
-        if error.message.key == "file_heavy":
-            raise GatewayError(Code.TOO_LARGE, say("pdf_too_large")) from None
+        if error.reason is Reason.FILE_HEAVY:
+            raise GatewayError(Reason.PDF_TOO_LARGE) from None
         raise
 
 
@@ -85,4 +85,4 @@ async def _in(
     try:
         return await asyncio.to_thread(work, control.files, *args, **options)
     except OSError:
-        raise GatewayError(Code.UNAVAILABLE, say("files_unavailable")) from None
+        raise GatewayError(Reason.FILES_UNAVAILABLE) from None

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control.api_keys import mint
 from crocevia.runtime.control.apply import apply_in
@@ -59,7 +59,7 @@ def is_initialised(home: Home) -> bool:
         with snapshot(home.database) as tx:
             return meta.get(tx, meta.INITIALISED) is not None
     except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("database_unreadable", reason=str(error))) from error
+        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
 
 
 def init(home: Home, server_url: str) -> Initialised:
@@ -74,9 +74,9 @@ def init(home: Home, server_url: str) -> Initialised:
         with immediate(home.database) as tx:
             return _init_in(tx, home, server_url)
     except OSError as error:
-        raise GatewayError(Code.UNAVAILABLE, say("home_not_written", reason=error.strerror or "")) from error
+        raise GatewayError(Reason.HOME_NOT_WRITTEN, reason=error.strerror or "") from error
     except sqlite3.Error as error:
-        raise GatewayError(Code.UNAVAILABLE, say("store_not_written")) from error
+        raise GatewayError(Reason.STORE_NOT_WRITTEN) from error
 
 
 def setup_link(tx: Transaction, home: Home, server_url: str) -> str:
@@ -88,7 +88,7 @@ def setup_link(tx: Transaction, home: Home, server_url: str) -> str:
 
 def _init_in(tx: Transaction, home: Home, server_url: str) -> Initialised:
     if meta.get(tx, meta.INITIALISED) is not None:
-        raise GatewayError(Code.CONFLICT, say("home_initialised"))
+        raise GatewayError(Reason.HOME_INITIALISED)
     now = time.time()
     secret = key_secret(home, create=True)
     user_id = users.add(tx, "operator", "operator", now)

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.policy.lockout import Lockout, LockoutRules
 from crocevia.policy.operators import (
     READ,
@@ -91,21 +91,21 @@ class Operators:
             return await self._by_key(bearer, address)
         if self._rules.mode == "none":
             if not same_origin(approach):
-                raise GatewayError(Code.UNAUTHENTICATED)
+                raise GatewayError(Reason.UNAUTHENTICATED)
             return self._operator("gateway-auth:none", declared_scopes(approach))
         if self._rules.mode == "trusted-proxy":
             user = by_proxy(approach, self._rules, _is_own)
             if user is not None:
                 return self._operator(f"trusted-proxy:{user}", declared_scopes(approach))
             if not (is_local(approach) and self._rules.password is not None):
-                raise GatewayError(Code.UNAUTHENTICATED)
+                raise GatewayError(Reason.UNAUTHENTICATED)
         return await self._by_secret(approach, address)
 
     async def _by_secret(self, approach: Approach, address: Address | None) -> Operator:
         self._check_lockout(address)
         found = by_secret(approach, self._rules, self._is_token)
         if found is None:
-            raise GatewayError(Code.UNAUTHENTICATED)
+            raise GatewayError(Reason.UNAUTHENTICATED)
         if not found:
             await self._fail(address)
         self._lockout.succeeded(_place(address))
@@ -134,13 +134,13 @@ class Operators:
     def _check_lockout(self, address: Address | None) -> None:
         wait = self._lockout.wait(_place(address), self._clock())
         if wait:
-            raise GatewayError(Code.RATE_LIMITED, say("auth_attempts"), retry_after=wait)
+            raise GatewayError(Reason.AUTH_ATTEMPTS, retry_after=wait)
 
     async def _fail(self, address: Address | None) -> None:
         loopback = address is None or address.is_loopback
         delay = self._lockout.failed(_place(address), self._clock(), loopback=loopback)
         await asyncio.sleep(delay)
-        raise GatewayError(Code.UNAUTHENTICATED)
+        raise GatewayError(Reason.UNAUTHENTICATED)
 
     def _is_token(self, given: str) -> bool:
         return hmac.compare_digest(digest(self._secret, given.encode()), self._token_digest)
@@ -152,7 +152,7 @@ async def open_operators(control: Control, rules: Rules, lockout: LockoutRules) 
         lambda tx: (meta.get(tx, meta.OPERATOR), meta.get(tx, meta.OPERATOR_TOKEN))
     )
     if user_id is None or token is None:
-        raise GatewayError(Code.UNAVAILABLE, say("home_not_initialised"))
+        raise GatewayError(Reason.HOME_NOT_INITIALISED, code=Code.UNAVAILABLE)
     return Operators(control, rules, lockout, user_id=user_id, token_digest=bytes.fromhex(token))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control.apply import new_project_key
 from crocevia.storage import declared, meta
@@ -40,7 +40,7 @@ def rotate(tx: Transaction, home: Home, project: str, *, overlap: float, now: fl
     Raises GatewayError(NOT_FOUND).
     """
     if project not in declared.load(tx, ProjectSpec):
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     key = new_project_key()
     rows.drop_expired(tx, project, now)
     rows.expire(tx, project, now + overlap)
@@ -52,5 +52,5 @@ def rotate(tx: Transaction, home: Home, project: str, *, overlap: float, now: fl
 def revoke(tx: Transaction, project: str, key_id: str) -> None:
     """End one key now. Raises GatewayError(NOT_FOUND)."""
     if not rows.drop(tx, project, key_id):
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     meta.bump_revision(tx)

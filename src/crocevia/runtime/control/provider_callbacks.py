@@ -18,8 +18,8 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
-from crocevia.runtime.control.context import Control, invalid
+from crocevia.core.errors import GatewayError, Reason
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.signing_keys import unbase64url
 
 WITHOUT: Final = frozenset({"vertex", "openai", "recraft", "byteplus"})
@@ -37,17 +37,17 @@ def receive(control: Control, provider: str, headers: Headers, body: bytes) -> N
     Raises GatewayError: INVALID_REQUEST (no such provider), METHOD_NOT_ALLOWED (it tells nothing), UNAUTHENTICATED.
     """
     if provider in WITHOUT:
-        raise GatewayError(Code.METHOD_NOT_ALLOWED, say("webhook_none", provider=provider))
+        raise GatewayError(Reason.WEBHOOK_NONE, provider=provider)
     verify = _VERIFIERS.get(provider)
     if verify is None:
-        raise invalid("provider", "webhook_provider")
+        raise GatewayError(Reason.WEBHOOK_PROVIDER, param="provider")
     settings = _settings(control).get(provider, {})
     try:
         good = verify(settings, headers, body, control.clock())
     except (KeyError, ValueError, TypeError, binascii.Error):
         good = False
     if not good:
-        raise GatewayError(Code.UNAUTHENTICATED, say("webhook_signature"))
+        raise GatewayError(Reason.WEBHOOK_SIGNATURE)
 
 
 def known(control: Control) -> dict[str, bool]:
@@ -62,7 +62,7 @@ def _settings(control: Control) -> dict[str, dict[str, Any]]:
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.MsgspecError):
-        raise GatewayError(Code.UNAVAILABLE, say("key_file_unreadable", file=_FILE)) from None
+        raise GatewayError(Reason.KEY_FILE_UNREADABLE, file=_FILE) from None
 
 
 def _svix(settings: dict[str, Any], headers: Headers, body: bytes, now: float) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control.apply import State, load_state
 from crocevia.storage import agents, declared, meta, teams
 from crocevia.storage.database import Transaction
@@ -20,10 +20,10 @@ def remove(tx: Transaction, table: str, name: str) -> Any:
     state = load_state(tx)
     spec = getattr(state, table).get(name)
     if spec is None:
-        raise GatewayError(Code.NOT_FOUND)
+        raise GatewayError(Reason.NOT_FOUND)
     users = users_of(state, table, name) or _led_alone(tx, state, table, name)
     if users:
-        raise GatewayError(Code.CONFLICT, say("still_used", by=", ".join(users[:5])))
+        raise GatewayError(Reason.STILL_USED, by=", ".join(users[:5]))
     if table in _OWNED:
         _OWNED[table].drop_named(tx, state.user, name)
     else:

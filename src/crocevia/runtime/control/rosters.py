@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control import models
 from crocevia.runtime.control.context import MOST, Control
 from crocevia.storage import agents as rows
@@ -68,7 +68,7 @@ class Rosters:
         """The model that the agent thinks with. Raises GatewayError(UNAVAILABLE) when there is none at all."""
         name = agent.model or models.default_model(self._control)
         if name is None:
-            raise GatewayError(Code.UNAVAILABLE, say("agent_without_model", agent=agent.name))
+            raise GatewayError(Reason.AGENT_WITHOUT_MODEL, agent=agent.name)
         return name
 
     async def _read(self, user_id: str) -> Roster:

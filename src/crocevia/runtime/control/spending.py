@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.policy.periods import Day, day_of, days_before
 from crocevia.policy.prices import nano, usd
 from crocevia.runtime.control.audit import Actor, note
@@ -66,13 +66,11 @@ def correct(tx: Transaction, actor: Actor, name: str, amount: str, reason: str, 
     change = _amount(amount)
     reason = reason.strip()
     if not reason or len(reason) > _REASON or not reason.isprintable():
-        raise GatewayError(Code.INVALID_REQUEST, say("correction_reason", most=_REASON), param="reason")
+        raise GatewayError(Reason.CORRECTION_REASON, param="reason", most=_REASON)
     day = day_of(now, project.timezone)
     found = spending.day_spend(tx, name, day.since, day.until)
     if found.spent + found.corrected + change < 0:
-        raise GatewayError(
-            Code.INVALID_REQUEST, say("correction_credit", spent=f"{usd(found.total):.6f}"), param="amount"
-        )
+        raise GatewayError(Reason.CORRECTION_CREDIT, param="amount", spent=f"{usd(found.total):.6f}")
     spending.add_correction(tx, name, change, reason, now)
     after = f"{usd(found.spent + found.corrected + change):.6f}"
     note(
@@ -100,7 +98,7 @@ def find(tx: Transaction, name: str) -> ProjectSpec:
     """The project. Raises GatewayError(NOT_FOUND)."""
     project = declared.load(tx, ProjectSpec).get(name)
     if project is None:
-        raise GatewayError(Code.NOT_FOUND, say("project_missing", project=name))
+        raise GatewayError(Reason.PROJECT_MISSING, project=name)
     return project
 
 
@@ -110,7 +108,7 @@ def _amount(text: str) -> int:
         if not amount.is_finite() or not 0 < abs(amount) <= MOST_USD:
             raise InvalidOperation
     except InvalidOperation:
-        raise GatewayError(Code.INVALID_REQUEST, say("correction_amount", most=MOST_USD), param="amount") from None
+        raise GatewayError(Reason.CORRECTION_AMOUNT, param="amount", most=MOST_USD) from None
     return nano(amount)
 
 

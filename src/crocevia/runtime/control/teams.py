@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from crocevia.core.declared import Problem, Refused
-from crocevia.core.errors import say
-from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
+from crocevia.core.errors import GatewayError, Reason, say
+from crocevia.runtime.control.context import MOST, Control, check_room, missing
 from crocevia.storage import agents, chats
 from crocevia.storage import teams as rows
 from crocevia.storage.database import Transaction
@@ -84,7 +84,7 @@ async def delete(control: Control, user_id: str, team_id: str) -> None:
         _owned(tx, user_id, team_id)
         count = chats.count_of_team(tx, team_id)
         if count:
-            raise invalid("team_id", "team_has_chats", count=count)
+            raise GatewayError(Reason.TEAM_HAS_CHATS, param="team_id", count=count)
         rows.drop(tx, team_id)
 
     await control.database.write(work)
@@ -99,7 +99,7 @@ def _owned(tx: Transaction, user_id: str, team_id: str) -> Team:
 
 def _check_name(tx: Transaction, user_id: str, name: str) -> None:
     if rows.find_named(tx, user_id, name) is not None:
-        raise invalid("name", "name_taken")
+        raise GatewayError(Reason.NAME_TAKEN, param="name")
 
 
 def _checked(tx: Transaction, user_id: str, leader: str, members: Sequence[Membership]) -> tuple[Member, ...]:
@@ -107,17 +107,17 @@ def _checked(tx: Transaction, user_id: str, leader: str, members: Sequence[Membe
     problems = []
     found = agents.find(tx, user_id, leader)
     if found is None or found.mode != "primary":
-        problems.append(Problem("orchestrator_id", say("orchestrator_wrong")))
+        problems.append(Problem("orchestrator_id", say(Reason.ORCHESTRATOR_WRONG)))
     checked: dict[str, Member] = {}
     for index, (agent_id, role) in enumerate(members):
         place = f"members[{index}].agent_definition_id"
         agent = agents.find(tx, user_id, agent_id)
         if agent is None:
-            problems.append(Problem(place, say("member_wrong")))
+            problems.append(Problem(place, say(Reason.MEMBER_WRONG)))
         elif agent_id == leader:
-            problems.append(Problem(place, say("orchestrator_is_member")))
+            problems.append(Problem(place, say(Reason.ORCHESTRATOR_IS_MEMBER)))
         elif agent_id in checked:
-            problems.append(Problem(place, say("member_twice")))
+            problems.append(Problem(place, say(Reason.MEMBER_TWICE)))
         else:
             checked[agent_id] = Member(agent_id=agent_id, name=agent.name, role=role)
     if problems:

@@ -7,8 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core.declared import Refused
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime import json_schema
-from crocevia.runtime.control.context import MOST, Control, check_room, invalid, missing
+from crocevia.runtime.control.context import MOST, Control, check_room, missing
 from crocevia.storage import user_tools as rows
 from crocevia.storage.database import Transaction
 from crocevia.storage.user_tools import UserTool
@@ -34,14 +35,14 @@ async def create(
 ) -> UserTool:
     """Raises GatewayError(INVALID_REQUEST): a name that is taken or reserved, parameters that are no JSON Schema."""
     if name in RESERVED:
-        raise invalid("name", "name_reserved")
+        raise GatewayError(Reason.NAME_RESERVED, param="name")
     _check(parameters)
     now = control.clock()
 
     def work(tx: Transaction) -> UserTool:
         check_room(rows.count(tx, user_id))
         if rows.find(tx, user_id, name) is not None:
-            raise invalid("name", "name_taken")
+            raise GatewayError(Reason.NAME_TAKEN, param="name")
         return rows.add(tx, user_id, name, description, parameters, timeout_seconds, now)
 
     return await control.database.write(work)

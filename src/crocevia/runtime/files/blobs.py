@@ -16,7 +16,7 @@ from typing import IO, Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import is_id
 from crocevia.runtime.files.paths import INCOMING
 
@@ -152,4 +152,4 @@ def _sync(folder: Path) -> None:
 
 
 def _unavailable() -> GatewayError:
-    return GatewayError(Code.UNAVAILABLE, say("files_unavailable"))
+    return GatewayError(Reason.FILES_UNAVAILABLE)

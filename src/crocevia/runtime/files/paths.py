@@ -5,7 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 
 MAX_PATH: Final = 1024  # characters
 MAX_NAME: Final = 255  # bytes: what file systems take
@@ -39,11 +39,11 @@ def check_text(path: str, text: str) -> None:
     try:
         size = len(text.encode())
     except UnicodeEncodeError:
-        raise GatewayError(Code.INVALID_REQUEST, say("file_not_text"), param="content") from None
+        raise GatewayError(Reason.FILE_NOT_TEXT, param="content") from None
     if not text or size > MAX_BYTES or text.count("\n") >= MAX_LINES + text.endswith("\n"):
-        raise GatewayError(Code.INVALID_REQUEST, say("file_limits", lines=MAX_LINES), param="content")
+        raise GatewayError(Reason.FILE_LIMITS, param="content", lines=MAX_LINES)
     if path == MEMORY and len(text) > MAX_MEMORY:
-        raise GatewayError(Code.INVALID_REQUEST, say("memory_limit", limit=MAX_MEMORY), param="content")
+        raise GatewayError(Reason.MEMORY_LIMIT, param="content", limit=MAX_MEMORY)
 
 
 def _is_plain(path: str) -> bool:
@@ -61,4 +61,4 @@ def _is_name(name: str) -> bool:
 
 
 def _wrong() -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say("path_wrong"), param="path")
+    return GatewayError(Reason.PATH_WRONG, param="path")

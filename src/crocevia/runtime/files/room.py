@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.limits import Limits, spoken
 
 _STRIPES: Final = 64
@@ -59,11 +59,9 @@ class Room:
     def _refused(self, workspace_id: str, entries: int, size: int) -> GatewayError | None:
         held, limits = self._of(workspace_id), self._limits
         if entries > 0 and held.entries + entries > limits.workspace_entries:
-            full = say("workspace_entries", limit=limits.workspace_entries)
-            return GatewayError(Code.INVALID_REQUEST, full, param="path")
+            return GatewayError(Reason.WORKSPACE_ENTRIES, param="path", limit=limits.workspace_entries)
         if size > 0 and held.bytes + size > limits.workspace_bytes:
-            full = say("workspace_bytes", limit=spoken(limits.workspace_bytes))
-            return GatewayError(Code.INVALID_REQUEST, full, param="content")
+            return GatewayError(Reason.WORKSPACE_BYTES, param="content", limit=spoken(limits.workspace_bytes))
         return None
 
     def _of(self, workspace_id: str) -> Held:

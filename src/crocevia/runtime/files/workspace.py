@@ -18,7 +18,7 @@ from typing import IO, Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.ids import is_id
 from crocevia.core.limits import Limits
 from crocevia.runtime.files.paths import INCOMING, MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
@@ -54,18 +54,18 @@ class WorkspaceFiles:
         entry, file = self.open(workspace_id, path)
         with file:
             if entry.size > MAX_BYTES:
-                raise GatewayError(Code.TOO_LARGE, say("file_too_large", limit=MAX_BYTES))
+                raise GatewayError(Reason.FILE_TOO_LARGE, limit=MAX_BYTES)
             data = file.read(MAX_BYTES + 1)
         try:
             return data.decode()
         except UnicodeDecodeError:
-            raise GatewayError(Code.INVALID_REQUEST, say("file_not_text")) from None
+            raise GatewayError(Reason.FILE_NOT_TEXT) from None
 
     def open(self, workspace_id: str, path: str) -> tuple[Entry, IO[bytes]]:
         """A file to read from. Raises GatewayError: INVALID_REQUEST, NOT_FOUND, CONFLICT for a folder."""
         names = split(path)
         if self.stat(workspace_id, path).folder:
-            raise _conflict("file_is_folder")
+            raise GatewayError(Reason.FILE_IS_FOLDER)
         with self._folder(workspace_id, names[:-1]) as folder:
             try:
                 descriptor = os.open(names[-1], _FILE, dir_fd=folder)
@@ -96,7 +96,7 @@ class WorkspaceFiles:
     def entries(self, workspace_id: str, path: str) -> list[Entry]:
         """At most 500 names of a folder, sorted. Raises GatewayError: INVALID_REQUEST, NOT_FOUND, CONFLICT (a file)."""
         if not self.stat(workspace_id, path).folder:
-            raise _conflict("file_not_folder")
+            raise GatewayError(Reason.FILE_NOT_FOLDER)
         names = split(path)
         standing = () if names else STANDING
         found = {name: Entry(name=name, folder=True, size=0) for name in standing}
@@ -128,7 +128,7 @@ class WorkspaceFiles:
         """A new file, with the folders it needs. Raises GatewayError: INVALID_REQUEST, CONFLICT (the name is taken)."""
         names = self._checked(path, text)
         if not names or (len(names) == 1 and names[0] in STANDING):
-            raise _conflict("file_in_the_way")
+            raise GatewayError(Reason.FILE_IN_THE_WAY)
         with self._written(text) as aside, self._changing(workspace_id) as change:
             new = len(names) - self._depth(workspace_id, names[:-1])
             self._room.grow(workspace_id, change, new, aside.stat().st_size)
@@ -137,7 +137,7 @@ class WorkspaceFiles:
                     os.link(aside, names[-1], dst_dir_fd=folder, follow_symlinks=False)
                     os.fsync(folder)
                 except FileExistsError:
-                    raise _conflict("file_in_the_way") from None
+                    raise GatewayError(Reason.FILE_IN_THE_WAY) from None
                 except OSError:
                     raise _unavailable() from None
         return self.stat(workspace_id, path)
@@ -146,7 +146,7 @@ class WorkspaceFiles:
         """Other content for a file. Raises GatewayError: INVALID_REQUEST, NOT_FOUND, CONFLICT (a folder)."""
         names = self._checked(path, text)
         if self.stat(workspace_id, path).folder:
-            raise _conflict("file_is_folder")
+            raise GatewayError(Reason.FILE_IS_FOLDER)
         with self._written(text) as aside, self._changing(workspace_id) as change:
             more = aside.stat().st_size - self.stat(workspace_id, path).size
             self._room.grow(workspace_id, change, 0, more)
@@ -155,7 +155,7 @@ class WorkspaceFiles:
                     os.replace(aside, names[-1], dst_dir_fd=folder)
                     os.fsync(folder)
                 except OSError:
-                    raise _conflict("file_in_the_way") from None
+                    raise GatewayError(Reason.FILE_IN_THE_WAY) from None
         return self.stat(workspace_id, path)
 
     def delete(self, workspace_id: str, path: str, *, recursive: bool = False) -> None:
@@ -165,7 +165,7 @@ class WorkspaceFiles:
         """
         names = split(path)
         if not names or (len(names) == 1 and names[0] in STANDING):
-            raise _conflict("folder_protected")
+            raise GatewayError(Reason.FOLDER_PROTECTED)
         with self._changing(workspace_id) as change, self._folder(workspace_id, names[:-1]) as folder:
             entry = self.stat(workspace_id, path)
             try:
@@ -177,7 +177,7 @@ class WorkspaceFiles:
             except FileNotFoundError:
                 raise _missing() from None
             except OSError:
-                raise _conflict("folder_not_empty") from None
+                raise GatewayError(Reason.FOLDER_NOT_EMPTY) from None
             change.entries, change.bytes = -1 - gone.entries, -entry.size - gone.bytes
 
     def search(self, workspace_id: str, below: str, words: str, most: int = 20) -> list[tuple[str, str]]:
@@ -282,7 +282,7 @@ class WorkspaceFiles:
         except OSError:
             if descriptor >= 0:
                 os.close(descriptor)
-            raise (_conflict("file_in_the_way") if make else _missing()) from None
+            raise (GatewayError(Reason.FILE_IN_THE_WAY) if make else _missing()) from None
         try:
             yield descriptor
         finally:
@@ -307,12 +307,8 @@ def _is_ours(status: os.stat_result) -> bool:
 
 
 def _missing() -> GatewayError:
-    return GatewayError(Code.NOT_FOUND, say("file_not_found"))
-
-
-def _conflict(key: str) -> GatewayError:
-    return GatewayError(Code.CONFLICT, say(key))
+    return GatewayError(Reason.FILE_NOT_FOUND)
 
 
 def _unavailable() -> GatewayError:
-    return GatewayError(Code.UNAVAILABLE, say("files_unavailable"))
+    return GatewayError(Reason.FILES_UNAVAILABLE)

@@ -8,7 +8,7 @@ import msgspec
 
 from crocevia.core.calls import GenerationOptions, ModelRequest
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.images import ImageEngine, ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
@@ -69,5 +69,5 @@ class ImageGenerator:
     def _engine(self, spec: ModelSpec) -> ImageEngine:
         engine = self._engines(spec.engine)
         if not isinstance(engine, ImageEngine):
-            raise GatewayError(Code.UNSUPPORTED, say("image_model_unknown"), param="model")
+            raise GatewayError(Reason.IMAGE_MODEL_UNKNOWN, param="model")
         return engine

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, Message, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.images import ImageRequest, Picture
 from crocevia.documents.fetch import Fetcher, FetchPolicy
@@ -68,7 +68,7 @@ def picture(data: bytes, accepted: frozenset[str] = ACCEPTED) -> Picture:
     """Detect the type of the bytes, whatever the caller called them. Raises GatewayError(INVALID_REQUEST)."""
     found = sniff(data)
     if found is None or found not in accepted:
-        raise GatewayError(Code.INVALID_REQUEST, say("type_not_accepted", type=found or "application/octet-stream"))
+        raise GatewayError(Reason.TYPE_NOT_ACCEPTED, type=found or "application/octet-stream")
     measure(data, found, MAX_PIXELS)
     return Picture(found, data)
 
@@ -86,7 +86,7 @@ async def store_input(item: Input, blobs: Blobs, fetcher: Fetcher) -> tuple[Stor
             return StoredInput(kind="uploads", where=item.payload, role=item.role), 0
         data = await asyncio.to_thread(_decoded, item.payload)
     except GatewayError as error:
-        raise GatewayError(error.code, error.message, param=f"{item.place}.payload") from None
+        raise error.at(f"{item.place}.payload") from None
     name = new_id("inp")
     await asyncio.to_thread(blobs.put, "inputs", name, data)
     return StoredInput(kind="inputs", where=name, role=item.role), len(data)
@@ -108,9 +108,9 @@ def _decoded(payload: str) -> bytes:
     if payload.startswith("data:"):
         head, _, payload = payload.partition(",")
         if not head.endswith(";base64"):
-            raise GatewayError(Code.INVALID_REQUEST, Message("base64_malformed"))
+            raise GatewayError(Reason.BASE64_MALFORMED)
     try:
         data = base64.b64decode(payload, validate=True)
     except (binascii.Error, ValueError):
-        raise GatewayError(Code.INVALID_REQUEST, Message("base64_malformed")) from None
+        raise GatewayError(Reason.BASE64_MALFORMED) from None
     return picture(data).data

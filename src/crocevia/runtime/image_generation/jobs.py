@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.images import Picture
 from crocevia.core.texts import render
@@ -72,7 +72,7 @@ class ImageJobs:
             if left.status == "accepted":
                 self.begin(left)
             else:  # the provider may have generated and charged: never ask twice
-                await self._fail(left, GatewayError(Code.UNAVAILABLE, say("generation_interrupted")))
+                await self._fail(left, GatewayError(Reason.GENERATION_INTERRUPTED))
         self._sender.start()
 
     async def close(self) -> None:
@@ -121,13 +121,13 @@ class ImageJobs:
                     await self._fail(generation, error)
             except Exception as error:
                 self._failed(error)
-                await self._fail(generation, GatewayError(Code.INTERNAL))
+                await self._fail(generation, GatewayError(Reason.INTERNAL))
 
     async def _generate(self, generation: Generation, stored: StoredRequest) -> PaidImages | None:
         """None if another process has taken the job."""
         spec = self._catalogue.current.models.get(generation.model)
         if spec is None:
-            raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=generation.model))
+            raise GatewayError(Reason.MODEL_MISSING, model=generation.model)
         loaded = await self._load(stored.inputs)
         self.generator.check(spec, stored.request)
         if not await self._database.write(lambda tx: rows.submitted(tx, generation.id, self._clock())):
@@ -144,7 +144,7 @@ class ImageJobs:
             picture = await load_input(item, self._blobs, self.fetcher)
             size += len(picture.data)
             if size > BUDGET:
-                raise GatewayError(Code.INVALID_REQUEST, say("images_budget"))
+                raise GatewayError(Reason.IMAGES_BUDGET)
             found.append((item.role, picture))
         return found
 
@@ -158,7 +158,7 @@ class ImageJobs:
         for picture in done.result.images:
             mime_type = sniff(picture.data) or ""
             if not mime_type.startswith("image/"):
-                raise GatewayError(Code.UPSTREAM_FAILED)
+                raise GatewayError(Reason.UPSTREAM_FAILED)
             name = new_id("art")
             await asyncio.to_thread(self._blobs.put, "artifacts", name, picture.data)
             files.append(Artifact(artifact_id=name, mime_type=mime_type, size=len(picture.data)))

@@ -11,7 +11,7 @@ import msgspec
 from crocevia.core import sizes
 from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, UserMessage
 from crocevia.core.usage import Usage
 from crocevia.policy.budget import Budget, Hold, Ledger, Standing
@@ -125,9 +125,7 @@ class Spend:
         """
         rates, budget = self.rates(model), self.budget(project)
         if rates is None and budget.daily is not None:
-            raise GatewayError(
-                Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model.name), retry_after=UNPRICED_SECONDS
-            )
+            raise GatewayError(Reason.MODEL_UNPRICED, retry_after=UNPRICED_SECONDS, model=model.name)
         estimate = 0
         if rates is not None and not rates.free:
             prompt = prompt_tokens(request, model) if prompt is None else prompt

@@ -14,7 +14,7 @@ import msgspec
 
 from crocevia.core.calls import Engine, ModelRequest
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.history import open_round
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
 from crocevia.documents.intake import Taken
@@ -173,9 +173,7 @@ def proof(memory: Fingerprints, route: Route, blocks: list[Any]) -> dict[str, An
 
 
 def _pieces_needed(model: ModelSpec, index: int) -> GatewayError:
-    return GatewayError(
-        Code.INVALID_REQUEST, say("blocks_needed", model=model.name, index=index), param=f"messages[{index}].blocchi"
-    )
+    return GatewayError(Reason.BLOCKS_NEEDED, param=f"messages[{index}].blocchi", model=model.name, index=index)
 
 
 def _opaque(message: Message) -> Opaque | None:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 import msgspec
 
 from crocevia.core.answers import Answer
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
     OpaqueBlock,
@@ -281,7 +281,7 @@ class AgentRun:
             return False
         if self.cut is Cut.CLIENT_GONE:
             return True
-        raise GatewayError(Code.DRAINING if self.cut is Cut.DRAINED else Code.UPSTREAM_TIMEOUT) from None
+        raise GatewayError(Reason.DRAINING if self.cut is Cut.DRAINED else Reason.UPSTREAM_TIMEOUT) from None
 
     async def _leave(self) -> None:
         """See the turn to its end, unless others do."""
@@ -308,20 +308,20 @@ class AgentRun:
         crashed = self._work.cancelled() or self._work.exception() is not None
         terminal = self.terminal()
         if crashed or terminal is None or self._broken:
-            raise GatewayError(Code.DRAINING if self._work.cancelled() else Code.INTERNAL)
+            raise GatewayError(Reason.DRAINING if self._work.cancelled() else Reason.INTERNAL)
         if isinstance(terminal, e.TurnFailed):
             raise self._failure(terminal)
         if isinstance(terminal, e.TurnCancelled):
-            raise GatewayError(Code.CONFLICT, say("run_cancelled"))
+            raise GatewayError(Reason.RUN_CANCELLED)
 
     def _failure(self, terminal: e.TurnFailed) -> GatewayError:
         if self._error is not None and self._error.code.value == terminal.code:
             return self._error
-        if terminal.code == "choice_unmet":
-            return GatewayError(Code.UPSTREAM_FAILED, say("choice_unmet"), param="tool_choice")
+        if terminal.code == Reason.CHOICE_UNMET:
+            return GatewayError(Reason.CHOICE_UNMET, param="tool_choice")
         if terminal.code in _CODES:
-            return GatewayError(Code(terminal.code))
-        return GatewayError(Code.UPSTREAM_FAILED, say("run_failed", reason=terminal.message or terminal.code))
+            return GatewayError(Reason(terminal.code))
+        return GatewayError(Reason.RUN_FAILED, reason=terminal.message or terminal.code)
 
 
 def _name(event: ModelEvent) -> str | None:

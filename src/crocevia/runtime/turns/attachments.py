@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Message, Part, TextPart
 from crocevia.core.turn.files import filled, named
 from crocevia.documents.intake import RESPONSES
@@ -43,7 +43,7 @@ async def check(control: Control, gateway: Gateway, user_id: str, model: str, id
         try:
             await _parts(control, gateway, user_id, model, which)
         except GatewayError as error:
-            raise GatewayError(error.code, error.message, param=f"attachment_ids[{index}]") from None
+            raise error.at(f"attachment_ids[{index}]") from None
 
 
 async def _parts(control: Control, gateway: Gateway, user_id: str, model: str, which: str) -> tuple[Part, ...]:
@@ -53,7 +53,7 @@ async def _parts(control: Control, gateway: Gateway, user_id: str, model: str, w
         return ()
     attachment, data = found
     if attachment.mime_type not in _READABLE:
-        raise GatewayError(Code.INVALID_REQUEST, say("attachment_unheard", type=attachment.mime_type))
+        raise GatewayError(Reason.ATTACHMENT_UNHEARD, type=attachment.mime_type)
     given = Attachment(
         param="attachment",
         data=base64.b64encode(data).decode(),

@@ -8,7 +8,7 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Final
 from weakref import WeakValueDictionary
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.turn import Unreadable, hydrate
 from crocevia.core.turn import entries as e
 from crocevia.log import Bounds, Fence, Log
@@ -26,7 +26,7 @@ class ContextUnavailable(GatewayError):
     """What was said in a chat cannot be read. Nothing is guessed from it."""
 
     def __init__(self) -> None:
-        super().__init__(Code.UNAVAILABLE, say("context_unavailable"))
+        super().__init__(Reason.CONTEXT_UNAVAILABLE)
 
 
 class ChatSession:
@@ -85,7 +85,7 @@ class ChatSessions:
             await self.bounds(chat.id)
             fence = await self._log.acquire(chat.id, NODE, LEASE_MS, now_ms())
             if fence is None:
-                raise GatewayError(Code.UNAVAILABLE, retry_after=1)
+                raise GatewayError(Reason.UNAVAILABLE, retry_after=1)
             try:
                 session = ChatSession(chat, fence, await self._log.replay(chat.id))
             except Unreadable:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import is_id
 from crocevia.core.messages import Message
 from crocevia.core.turn import Turn
@@ -42,7 +42,7 @@ async def restore(supervisor: Supervisor, user_id: str, chat_id: str, items: Seq
     """
     kinds = [kind for kind, _ in items]
     if kinds[:1] != ["compacted"] or any(kind != "assistant" for kind in kinds[1:]):
-        raise GatewayError(Code.INVALID_REQUEST, say("invalid_orchestrator_context"), param="orchestrator_context")
+        raise GatewayError(Reason.INVALID_ORCHESTRATOR_CONTEXT, param="orchestrator_context")
     chat = await chats.find(supervisor.control, user_id, chat_id)
     async with supervisor.sessions.lock(chat_id):
         session = await supervisor.sessions.enter(chat)
@@ -54,7 +54,7 @@ def check_idle(session: ChatSession) -> None:
     """Raises GatewayError(CONFLICT, `turn_in_progress`) that says what the turn waits for."""
     turn = session.fold.active
     if turn is not None:
-        raise GatewayError(Code.CONFLICT, say("turn_in_progress", turn_id=turn.id, waiting_for=_waiting_for(turn)))
+        raise GatewayError(Reason.TURN_IN_PROGRESS, turn_id=turn.id, waiting_for=_waiting_for(turn))
 
 
 def _waiting_for(turn: Turn) -> str:
@@ -86,4 +86,4 @@ async def _destination(supervisor: Supervisor, source: Chat, destination_id: str
 
 
 def _bad_destination() -> GatewayError:
-    return GatewayError(Code.INVALID_REQUEST, say("invalid_fork_destination"), param="destination_chat_id")
+    return GatewayError(Reason.INVALID_FORK_DESTINATION, param="destination_chat_id")

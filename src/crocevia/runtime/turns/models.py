@@ -8,7 +8,7 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Final
 
 from crocevia.core.calls import GenerationOptions, ToolChoice
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.messages import Message, user
 from crocevia.core.sizes import tokens
 from crocevia.core.turn import Turn, normalise_title
@@ -169,7 +169,7 @@ class ModelRunner:
         model = instance.card.model
         most = self._gateway.most_usd(route)
         if most is None:
-            raise GatewayError(Code.MODEL_UNPRICED, say(Code.MODEL_UNPRICED.value, model=model))
+            raise GatewayError(Reason.MODEL_UNPRICED, model=model)
         return most
 
     def _open(self, driver: Driver, instance: Instance, draft: CallDraft, route: Route) -> Call:

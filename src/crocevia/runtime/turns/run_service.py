@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Message
 from crocevia.core.turn import Limits, derive_title, open_turn
 from crocevia.core.turn import entries as e
@@ -74,7 +74,7 @@ class RunService:
         chat's open turn does not end.
         """
         if self._supervisor.gateway.draining:
-            raise GatewayError(Code.DRAINING)
+            raise GatewayError(Reason.DRAINING)
         if spec.position is None:
             return await self._open_unrecorded(spec)
         opening = asyncio.ensure_future(self._open_in_chat(spec, spec.position))
@@ -88,7 +88,7 @@ class RunService:
         """A run that an earlier process began: its batches come when it has ended. Raises GatewayError(NOT_FOUND)."""
         chat = await self._supervisor.control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))
         if chat is None:
-            raise GatewayError(Code.NOT_FOUND)
+            raise GatewayError(Reason.NOT_FOUND)
         run = AgentRun(turn_id, caller_tools, alone=False, resumes=True)
         run.chat_id = chat_id
         run.driven_by(lambda: self._supervisor.drivers.get(chat_id), lambda: None)

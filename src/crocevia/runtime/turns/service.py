@@ -9,7 +9,7 @@ from typing import Final, TypeAlias
 import msgspec
 from msgspec import Raw
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.turn import open_turn
 from crocevia.core.turn.files import placeholders
@@ -126,7 +126,7 @@ class Turns:
         `idempotency_conflict`, `team_unavailable`).
         """
         if self.draining:
-            raise GatewayError(Code.DRAINING)
+            raise GatewayError(Reason.DRAINING)
         chat = await chats.find(self._control, user_id, chat_id)
         # A caller that leaves meanwhile must not leave behind a turn that nobody drives.
         payload = msgspec.json.encode([message, *attachment_ids])
@@ -195,7 +195,7 @@ class Turns:
         if target is not None and driver is not None:
             instance = driver.turn.instances.get(target.lower())
             if instance is None or instance.done:
-                raise GatewayError(Code.INVALID_REQUEST, say("agent_not_running"), param="target_agent_id")
+                raise GatewayError(Reason.AGENT_NOT_RUNNING, param="target_agent_id")
             target = instance.id
         payload = msgspec.json.encode(SteerCommand(text=text, target=target))
         if isinstance(await self._command(chat_id, turn_id, "steer", new_id("st"), payload), Closed):
@@ -225,21 +225,21 @@ class Turns:
         kind: CommandKind,
         key: str,
         payload: bytes,
-        refusals: dict[str, str],
+        refusals: dict[str, Reason],
         *,
         again: bool = False,
     ) -> None:
         await chats.find(self._control, user_id, chat_id)
         turn_id = (await self._sessions.bounds(chat_id)).turn
         if turn_id is None:
-            raise GatewayError(Code.NOT_FOUND, say(refusals["unknown"]))
+            raise GatewayError(refusals["unknown"])
         outcome = await self._command(chat_id, turn_id, kind, key, payload)
         if isinstance(outcome, Created) or (again and isinstance(outcome, Duplicate) and outcome.earlier.key == key):
             return
         reason = "duplicate" if isinstance(outcome, Duplicate) else outcome.reason
         if reason in ("unknown", "turn_closed"):
-            raise GatewayError(Code.NOT_FOUND, say(refusals["unknown"]))
-        raise GatewayError(Code.CONFLICT, say(refusals[reason]))
+            raise GatewayError(refusals["unknown"])
+        raise GatewayError(refusals[reason])
 
     async def _command(
         self, chat_id: str, turn_id: str, kind: CommandKind, key: str, payload: bytes
@@ -281,17 +281,17 @@ class Turns:
 
 
 _OUTPUT_REFUSALS: Final = {
-    "unknown": "tool_call_missing",
-    "resolved": "tool_already_resolved",
-    "duplicate": "tool_already_resolved",
-    "expired": "tool_timed_out",
+    "unknown": Reason.TOOL_CALL_MISSING,
+    "resolved": Reason.TOOL_ALREADY_RESOLVED,
+    "duplicate": Reason.TOOL_ALREADY_RESOLVED,
+    "expired": Reason.TOOL_TIMED_OUT,
 }
-_CLAIM_REFUSALS: Final = _OUTPUT_REFUSALS | {"duplicate": "tool_claimed"}
+_CLAIM_REFUSALS: Final = _OUTPUT_REFUSALS | {"duplicate": Reason.TOOL_CLAIMED}
 _APPROVAL_REFUSALS: Final = {
-    "unknown": "approval_missing",
-    "resolved": "approval_already_resolved",
-    "duplicate": "approval_already_resolved",
-    "expired": "approval_expired",
+    "unknown": Reason.APPROVAL_MISSING,
+    "resolved": Reason.APPROVAL_ALREADY_RESOLVED,
+    "duplicate": Reason.APPROVAL_ALREADY_RESOLVED,
+    "expired": Reason.APPROVAL_EXPIRED,
 }
 
 
@@ -302,9 +302,9 @@ def _turn_id(chat_id: str, key: str | None, at: int) -> str:
 
 def _same_turn(chat_id: str, duplicate: Duplicate) -> str:
     if not duplicate.same:
-        raise GatewayError(Code.CONFLICT, say("idempotency_conflict"))
+        raise GatewayError(Reason.IDEMPOTENCY_CONFLICT)
     return _turn_id(chat_id, duplicate.earlier.key, duplicate.earlier.at)
 
 
 def _no_turn() -> GatewayError:
-    return GatewayError(Code.CONFLICT, say("no_turn_in_progress"))
+    return GatewayError(Reason.NO_TURN_IN_PROGRESS)

@@ -8,7 +8,7 @@ from typing import Any, Final, get_args
 import msgspec
 
 from crocevia.core.catalogue import ModelSpec, ToolRule
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Tool
 from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, team_tools
 from crocevia.core.turn.plan import DELEGATE
@@ -82,7 +82,7 @@ async def team_setup(
     specs = {agent.name: catalogue.models.get(model_of(control, agent)) for agent in rows.agents}
     leader = rows.agents[0]
     if specs[leader.name] is None:
-        raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model_of(control, leader)))
+        raise GatewayError(Reason.MODEL_MISSING, model=model_of(control, leader))
     free = {name for name, engine in catalogue.engines.items() if engine.facts.own}
     built: dict[str, dict[str, PlatformTool]] = {
         agent.name: await _built(toolbox, agent, without) for agent in rows.agents
@@ -132,11 +132,11 @@ async def single_agent_setup(
     catalogue, model = control.catalogue.current, request.model or model_of(control, agent)
     spec = catalogue.models.get(model)
     if spec is None:
-        raise GatewayError(Code.UNAVAILABLE, say("model_missing", model=model))
+        raise GatewayError(Reason.MODEL_MISSING, model=model)
     built = await _built(toolbox, agent, without) if agent.tools_enabled else {}
     for index, tool in enumerate(request.tools):
         if tool.name in built:
-            raise GatewayError(Code.INVALID_REQUEST, say("tool_is_own", name=tool.name), param=f"tools[{index}].name")
+            raise GatewayError(Reason.TOOL_IS_OWN, param=f"tools[{index}].name", name=tool.name)
     engine = catalogue.engines.get(spec.engine)
     free = {spec.engine} if engine is not None and engine.facts.own else set()
     mine = [tool.name for tool in request.tools]
@@ -165,7 +165,7 @@ def _read(tx: Transaction, chat: Chat) -> _Rows:
     found = [] if team is None else [agent_rows.find(tx, chat.user_id, which) for which in _ids(team)]
     agents = tuple(agent for agent in found if agent is not None)
     if team is None or len(agents) != len(found):
-        raise GatewayError(Code.CONFLICT, say("team_unavailable"))
+        raise GatewayError(Reason.TEAM_UNAVAILABLE)
     tools = {tool.name: tool for tool in user_tools.listed(tx, chat.user_id, MOST)}
     return _Rows(team, agents, tools)
 

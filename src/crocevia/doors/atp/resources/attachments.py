@@ -7,7 +7,7 @@ import re
 from typing import Final
 
 from crocevia.asgi.body import UPLOAD_SECONDS
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp.delivery import attachment as as_file
 from crocevia.doors.atp.delivery import deliver
 from crocevia.doors.atp.form import FileForm
@@ -29,7 +29,7 @@ def _chat(request: Request) -> tuple[str, str, str]:
 def _key(request: Request) -> str:
     value = request.header(b"idempotency-key")
     if value is None or not _KEY.fullmatch(value):
-        raise GatewayError(Code.INVALID_REQUEST, say("idempotency_key_shape"), param="Idempotency-Key")
+        raise GatewayError(Reason.IDEMPOTENCY_KEY_SHAPE, param="Idempotency-Key")
     return value.decode("ascii")
 
 
@@ -41,7 +41,7 @@ async def upload(request: Request) -> Answer:
         async with asyncio.timeout(UPLOAD_SECONDS):
             received = await uploads.receive(request.control, form.pieces())
     except TimeoutError:
-        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
+        raise GatewayError(Reason.BODY_TOO_SLOW, seconds=int(UPLOAD_SECONDS)) from None
     made = await attachments.upload(request.control, *_chat(request), key, form.name, received)
     return data(wire.attachment(made), 202)
 
@@ -64,7 +64,7 @@ async def delete(request: Request) -> Answer:
 async def retry(request: Request) -> Answer:
     _key(request)
     await attachments.get(request.control, *_chat(request), request.params["attachment_id"])
-    raise GatewayError(Code.CONFLICT, say("attachment_retry_not_permitted"))
+    raise GatewayError(Reason.ATTACHMENT_RETRY_NOT_PERMITTED)
 
 
 async def download(request: Request) -> Stream:
@@ -72,7 +72,7 @@ async def download(request: Request) -> Stream:
     which = request.params["attachment_id"]
     if kind == "derived":
         await attachments.get(request.control, *_chat(request), which)
-        raise GatewayError(Code.CONFLICT, say("attachment_native"))
+        raise GatewayError(Reason.ATTACHMENT_NATIVE)
     found, file = await attachments.open_file(request.control, *_chat(request), which)
     return deliver(file, as_file(found.name, found.mime_type, found.size), found.size)
 

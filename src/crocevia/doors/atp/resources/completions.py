@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp.operation import Answer, Operation, Request, Rule, data
 from crocevia.doors.atp.query import read_query
 from crocevia.doors.atp.wire import completions as wire
@@ -73,7 +73,7 @@ def _shown(request: Request, value: completions.Completion) -> wire.Completion:
     assert request.version is not None
     shown = wire.completion(value, request.version.number)
     if shown is None:
-        raise GatewayError(Code.UNSUPPORTED, say("contract_upgrade_required"))
+        raise GatewayError(Reason.CONTRACT_UPGRADE_REQUIRED)
     return shown
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from crocevia.asgi.body import UPLOAD_SECONDS
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.doors.atp.delivery import attachment, deliver
 from crocevia.doors.atp.form import FileForm
 from crocevia.doors.atp.operation import Answer, Operation, Request, Stream, data
@@ -43,11 +43,11 @@ async def upload(request: Request) -> Answer:
         async with asyncio.timeout(UPLOAD_SECONDS):
             received = await uploads.receive(request.control, form.pieces())
     except TimeoutError:
-        raise GatewayError(Code.INVALID_REQUEST, say("body_too_slow", seconds=int(UPLOAD_SECONDS))) from None
+        raise GatewayError(Reason.BODY_TOO_SLOW, seconds=int(UPLOAD_SECONDS)) from None
     except GatewayError as error:
         if error.code is not Code.TOO_LARGE:
             raise
-        raise GatewayError(Code.INVALID_REQUEST, error.message, param="file") from None
+        raise error.at("file", code=Code.INVALID_REQUEST) from None
     return data(wire.upload(await images.upload(request.control, request.user_id, form.name, received)), 201)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp.operation import Answer, Operation, Request, Rule
 
 _WORKSPACE: Final = "/workspaces/{workspace_id}"
 
 
 async def absent(request: Request) -> Answer:
-    raise GatewayError(Code.NOT_FOUND)
+    raise GatewayError(Reason.NOT_FOUND)
 
 
 OPERATIONS = (

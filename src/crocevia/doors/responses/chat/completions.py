@@ -11,6 +11,7 @@ from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.calls import GenerationOptions, Sampling
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
 from crocevia.doors.responses import head, items, options, orders
@@ -21,7 +22,6 @@ from crocevia.doors.responses.errors import expected, failure, refuse
 from crocevia.doors.responses.head import Head
 from crocevia.doors.responses.items import Placed
 from crocevia.doors.responses.options import Tools
-from crocevia.doors.responses.parts import wrong
 from crocevia.doors.responses.plan import WRITE, Desk
 from crocevia.doors.responses.requests import body_of
 from crocevia.doors.responses.run import Work
@@ -109,13 +109,13 @@ async def _draft(
 ) -> tuple[CallDraft, str | None]:
     """The call, and what joins the words of its agent."""
     if request.n not in (None, 1):
-        raise wrong("n", "number_within", path="n", least=1, most=1)
+        raise GatewayError(Reason.NUMBER_WITHIN, param="n", path="n", least=1, most=1)
     session = head.session_key(asked)
     placed = _placed(request.messages)
     taken = await desk.intake.take(items.sources(placed), images=target.sees)
     talk = items.converse(placed, {one.param: one for one in taken})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
-        raise wrong("messages", "chat_empty")
+        raise GatewayError(Reason.CHAT_EMPTY, param="messages")
     added = "\n\n".join(text for text in (*talk.system, *talk.documents) if text) or None
     system = "\n\n".join(text for text in (target.system, added) if text)
     draft = CallDraft(
@@ -143,14 +143,14 @@ def _limit(request: wire.Request) -> int:
     name = "max_completion_tokens" if request.max_completion_tokens is not None else "max_tokens"
     value: int | None = getattr(request, name)
     if value is not None and value < 1:
-        raise wrong(name, "number_least", path=name, least=1)
+        raise GatewayError(Reason.NUMBER_LEAST, param=name, path=name, least=1)
     return value or common.DEFAULT_MAX_TOKENS
 
 
 def _sampling(request: wire.Request) -> Sampling:
     stop = (request.stop,) if isinstance(request.stop, str) else tuple(request.stop or ())
     if len(stop) > MOST_STOPS or not all(stop):
-        raise wrong("stop", "stop_malformed", limit=MOST_STOPS)
+        raise GatewayError(Reason.STOP_MALFORMED, param="stop", limit=MOST_STOPS)
     return Sampling(
         temperature=options.within(request.temperature, "temperature", 0, 2),
         top_p=options.within(request.top_p, "top_p", 0, 1),

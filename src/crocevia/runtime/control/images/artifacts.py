@@ -7,7 +7,7 @@ import hmac
 from typing import IO, Final
 from urllib.parse import urlencode
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control.context import Control, missing
 from crocevia.runtime.files.blobs import Blobs
 from crocevia.storage import images as rows
@@ -28,7 +28,7 @@ async def artifact(
     """The picture of a signed address. Raises GatewayError: FORBIDDEN (not signed by us), NOT_FOUND (expired)."""
     secret = control.catalogue.current.secret
     if not secret or not _holds(secret, generation_id, artifact_id, expires, signature):
-        raise GatewayError(Code.FORBIDDEN)
+        raise GatewayError(Reason.FORBIDDEN)
     now = control.clock()
     found = await control.database.read(lambda tx: rows.find(tx, generation_id))
     late = found is None or found.expires_at <= now or (expires is not None and expires <= now)

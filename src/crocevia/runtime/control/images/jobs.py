@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import ModelSpec
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.images import ImageRequest, ImageSetting
 from crocevia.runtime.catalogue import generates_images
-from crocevia.runtime.control.context import Control, invalid, missing
+from crocevia.runtime.control.context import Control, missing
 from crocevia.runtime.delivery import POLICY
 from crocevia.runtime.files.blobs import Blobs
 from crocevia.runtime.image_generation.inputs import (
@@ -69,7 +69,7 @@ async def create(control: Control, user_id: str, job: ImageJob, origin: str) -> 
     try:
         await fetcher.check(job.webhook_url, POLICY)
     except GatewayError as error:
-        raise GatewayError(error.code, error.message, param="webhook_url") from None
+        raise error.at("webhook_url") from None
     kept: list[StoredInput] = []
     size = 0
     try:
@@ -78,7 +78,7 @@ async def create(control: Control, user_id: str, job: ImageJob, origin: str) -> 
             kept.append(one)
             size += more
             if size > BUDGET:
-                raise invalid(item.place, "images_budget")
+                raise GatewayError(Reason.IMAGES_BUDGET, param=item.place)
         now = control.clock()
         made = Generation(
             id=new_id("igr"),
@@ -113,7 +113,7 @@ async def get(control: Control, user_id: str, generation_id: str) -> Generation:
 
 def _jobs(control: Control) -> ImageJobs:
     if control.images is None:
-        raise GatewayError(Code.UNAVAILABLE)
+        raise GatewayError(Reason.UNAVAILABLE)
     return control.images
 
 
@@ -121,23 +121,23 @@ def _model(control: Control, job: ImageJob) -> ModelSpec:
     known = control.catalogue.current
     spec = known.models.get(job.model)
     if spec is None or not generates_images(known, spec):
-        raise invalid("model", "image_model_unknown")
+        raise GatewayError(Reason.IMAGE_MODEL_UNKNOWN, param="model")
     if job.providers is not None and spec.engine not in job.providers:
-        raise invalid("providers", "image_provider_other", provider=spec.engine)
+        raise GatewayError(Reason.IMAGE_PROVIDER_OTHER, param="providers", provider=spec.engine)
     return spec
 
 
 def _add(tx: Transaction, made: Generation, kept: list[StoredInput], places: list[str], size: int) -> None:
     if rows.count_unfinished(tx, made.user_id) >= MOST_OPEN:
-        raise GatewayError(Code.RATE_LIMITED, say("too_many_requests", seconds=10), retry_after=10)
+        raise GatewayError(Reason.TOO_MANY_REQUESTS, retry_after=10, seconds=10)
     for one, place in zip(kept, places, strict=True):
         if one.kind != "uploads":
             continue
         found = rows.upload(tx, made.user_id, one.where)
         usable = found is not None and found.expires_at > made.created_at
         if found is None or not usable or not rows.bind_upload(tx, one.where, made.id):
-            raise invalid(f"{place}.payload", "upload_missing")
+            raise GatewayError(Reason.UPLOAD_MISSING, param=f"{place}.payload")
         size += found.size
         if size > BUDGET:
-            raise invalid(place, "images_budget")
+            raise GatewayError(Reason.IMAGES_BUDGET, param=place)
     rows.add(tx, made)

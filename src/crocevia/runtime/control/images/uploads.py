@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from crocevia.core.errors import GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
-from crocevia.runtime.control.context import Control, invalid
+from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.blobs import Blobs, Received
 from crocevia.runtime.image_generation.inputs import ACCEPTED_UPLOADS, LIFE_SECONDS, picture
 from crocevia.storage import images as rows
@@ -41,12 +41,12 @@ async def upload(control: Control, user_id: str, name: str, received: Received) 
             raise
         return made
     except GatewayError as error:
-        raise GatewayError(error.code, error.message, param="file") from None
+        raise error.at("file") from None
     finally:
         blobs.discard(received)
 
 
 def _add_upload(tx: Transaction, made: Upload, now: float) -> None:
     if rows.held(tx, made.user_id, now) + made.size > QUOTA:
-        raise invalid("file", "uploads_quota")
+        raise GatewayError(Reason.UPLOADS_QUOTA, param="file")
     rows.add_upload(tx, made)

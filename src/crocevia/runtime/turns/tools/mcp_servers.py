@@ -17,7 +17,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from crocevia.core.errors import Code, GatewayError, say
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.mcp import McpServer
 from crocevia.core.messages import Tool
 from crocevia.runtime.turns.tools.registry import PlatformTool, Run, ToolContext, ToolReturn
@@ -40,7 +40,7 @@ class McpServers:
         """The tools that agents may have, by the name that models call them by. Raises GatewayError(UNAVAILABLE)."""
         session = self._sessions.get(name)
         if session is None:
-            raise GatewayError(Code.UNAVAILABLE, say("mcp_unknown", server=name))
+            raise GatewayError(Reason.MCP_UNKNOWN, server=name)
         return await session.tools()
 
     async def close(self) -> None:
@@ -99,7 +99,7 @@ class _Session:
         except Exception as error:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-            raise GatewayError(Code.UNAVAILABLE, say("mcp_unreachable", server=self._name)) from error
+            raise GatewayError(Reason.MCP_UNREACHABLE, server=self._name) from error
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         try:
@@ -189,5 +189,5 @@ def _package() -> Any:
     try:
         import mcp
     except ImportError:
-        raise GatewayError(Code.UNAVAILABLE, say("mcp_not_installed")) from None
+        raise GatewayError(Reason.MCP_NOT_INSTALLED) from None
     return mcp
