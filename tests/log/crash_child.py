@@ -192,7 +192,7 @@ class Server:
         steps = SCRIPT[instance.agent.name]
         text, calls = steps[min(want.step, len(steps) - 1)]
         try:
-            await self.stream(turn, instance.agent, want.lead if text else "", text)
+            await self.stream(turn, instance.agent, want.separator if text else "", text)
         except asyncio.CancelledError:
             self.tell(interrupted(turn, instance, now()))
             raise

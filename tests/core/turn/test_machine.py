@@ -47,7 +47,7 @@ def test_a_tool_is_announced_before_it_runs_and_its_result_is_read_next() -> Non
     assert world.types()[-1] == "agent.tool.start"
     world.finish_tool(world.want(RunTool), {"lines": 3})
     want = world.want(CallModel)
-    assert (want.step, want.lead) == (1, "\n\n")
+    assert (want.step, want.separator) == (1, "\n\n")
     context = world.turn.context(world.turn.root_id)
     assert [type(item) for item in context] == [UserMessage, UserMessage, AssistantMessage, ToolMessage]
     assert context[-1].content == '{"lines": 3}'
@@ -280,7 +280,7 @@ def test_a_lost_call_is_tried_again_and_what_it_said_is_taken_back() -> None:
     world.finish_tool(world.want(RunTool))
     want = world.want(CallModel)
     world.start(want)
-    world.say(want, want.lead + "half a sent")
+    world.say(want, want.separator + "half a sent")
     world.crash()
     assert world.types()[-2:] == ["agent.text.reset", "agent.text.delta"]
     assert world.of(e.TextDelta)[-1].delta == "First."

@@ -22,7 +22,7 @@ from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.instance import Phase
-from crocevia.core.turn.rules import following
+from crocevia.core.turn.rules import next_entry
 
 from .world import World, call, card, delegate, plan
 
@@ -92,7 +92,7 @@ class Turns(RuleBasedStateMachine):
             self.world.start(want)
         elif what == "say":
             self.world.start(want)
-            self.world.say(want, want.lead + "x")
+            self.world.say(want, want.separator + "x")
         elif what == "fail":
             self.world.fail(want)
         elif what == "refuse":
@@ -318,7 +318,7 @@ def judge_cuts(world: World) -> None:
     for entry in world.journal[3:]:
         assert not turn.ended
         if isinstance(entry, DECIDED):
-            decided = following(turn, entry.at)
+            decided = next_entry(turn, entry.at)
             assert decided is not None
             assert e.encode(decided) == e.encode(entry)
         turn.apply(entry)

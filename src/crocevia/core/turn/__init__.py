@@ -23,7 +23,7 @@ A driver is one task per turn that owns it, with an inbox:
 A begun want is a task of its own that performs and reports facts to the inbox:
 
     CallModel   first `ModelStarted(instance, step, attempt)`; once it is appended, read `turn.context(instance)`,
-                call, report coalesced deltas (`want.lead` before the first text), then `ModelAnswered` or
+                call, report coalesced deltas (`want.separator` before the first text), then `ModelAnswered` or
                 `ModelFailed`. Stopped: report `ModelFailed(interrupted=True)` with the usage known so far.
     RunTool     run it, report `ToolComplete`.       AskClient   unless published: sign, report `request_client(…)`
     StartChild  report its `AgentStarted`.           Compact     summarise, report `ContextAnswered`
@@ -44,7 +44,7 @@ from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import AgentCard, Limits, Plan, ToolCard, Totals
 from crocevia.core.turn.snapshot import Snapshot, snapshot_of
 from crocevia.core.turn.titles import derive_title, normalise_title
-from crocevia.core.turn.wanting import wants_of
+from crocevia.core.turn.wants import wants_of
 
 __all__ = [
     "AgentCard",

@@ -14,10 +14,9 @@ from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import Plan, Totals
 from crocevia.core.turn.questions import Answer, failure
-from crocevia.core.turn.rules import following
+from crocevia.core.turn.rules import next_entry
 from crocevia.core.turn.run_request import RunRequest
-from crocevia.core.turn.wanting import wants_of
-from crocevia.core.turn.wants import AskClient
+from crocevia.core.turn.wants import AskClient, wants_of
 
 
 def advance(turn: Turn, fact: e.Entry | None, at: int) -> list[e.Entry]:
@@ -35,7 +34,7 @@ def advance(turn: Turn, fact: e.Entry | None, at: int) -> list[e.Entry]:
         entries.append(fact)
         if type(fact) in e.DELTAS:
             return entries
-    while (entry := following(turn, at)) is not None:
+    while (entry := next_entry(turn, at)) is not None:
         turn.apply(entry)
         entries.append(entry)
     return entries
@@ -136,7 +135,7 @@ def request_client(turn: Turn, call_id: str, signature: e.Signature, at: int) ->
 
 def _model_may_start(turn: Turn, fact: e.ModelStarted) -> bool:
     instance = turn.instances.get(fact.instance)
-    if instance is None or turn.frozen or turn.doomed(instance) or instance.inflight or instance.compacting:
+    if instance is None or turn.frozen or turn.is_failing(instance) or instance.inflight or instance.compacting:
         return False
     thinking = turn.phase(instance) is Phase.THINKING
     return thinking and (instance.step, instance.attempt) == (fact.step, fact.attempt)
@@ -182,7 +181,7 @@ def _may_answer(turn: Turn, fact: e.ApprovalResponse) -> bool:
 
 def _may_start(turn: Turn, fact: e.AgentStarted) -> bool:
     child = turn.instances.get(fact.agent.instance_id)
-    return child is not None and turn.phase(child) is Phase.NEW and not turn.frozen and not turn.doomed(child)
+    return child is not None and turn.phase(child) is Phase.NEW and not turn.frozen and not turn.is_failing(child)
 
 
 _ACCEPTS: dict[type, Callable[[Turn, Any], bool]] = {

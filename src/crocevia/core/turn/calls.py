@@ -44,12 +44,10 @@ TRANSITIONS: dict[tuple[CallState, type[e.Entry]], CallState] = {
 
 
 class Call:
-    """A call of one instance. `verdict`: what an approval or escalation said (None: not asked, or still open).
-
-    refusal: code and message of a call that will not run. content: what the model reads, once it is DONE.
-    """
+    """A call of one instance. Its attributes are changed by `Turn.apply` alone."""
 
     __slots__ = (
+        "announced",
         "at",
         "child",
         "content",
@@ -60,7 +58,6 @@ class Call:
         "is_error",
         "kind",
         "refusal",
-        "shown",
         "state",
         "tool",
         "verdict",
@@ -74,12 +71,19 @@ class Call:
         self.at = at
         self.state = CallState.PROPOSED
         self.verdict: bool | None = None
+        """What an approval or escalation decided; None: not asked, or still open."""
         self.refusal: tuple[str, str] | None = None
-        self.shown = False
+        """Code and message of a call that will not run."""
+        self.announced = False
+        """Readers know of it, so they must be told of its end."""
         self.child: str | None = None
+        """The instance it was delegated to."""
         self.deadline: int | None = None
+        """Of a client's answer, ms UTC."""
         self.holder: str | None = None
+        """The client runner that claimed it."""
         self.content = ""
+        """What the model reads, once the call is DONE."""
         self.is_error = False
 
     @property

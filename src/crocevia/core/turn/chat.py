@@ -12,18 +12,17 @@ from crocevia.core.turn.plan import Totals
 
 
 class Chat:
-    """Hydrated from `log.replay`. A journal that cannot be read raises Unreadable: nothing is guessed.
-
-    turn: the last one that was opened, ended or not. history: the root's context after it; tokens: of it, as its
-    model counted them, or by our estimate.
-    """
+    """Hydrated from `log.replay`. A journal that cannot be read raises Unreadable: nothing is guessed."""
 
     def __init__(self) -> None:
         self.history: tuple[Message, ...] = ()
+        """The root's context after the last turn."""
         self.tokens = 0
+        """Of the history, as its model counted them, or estimated."""
         self.totals = Totals()
         self.title: str | None = None
         self.turn: Turn | None = None
+        """The last one that was opened, ended or not."""
         self.turns = 0
 
     @property

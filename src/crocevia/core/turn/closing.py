@@ -22,7 +22,7 @@ def close_turn(turn: Turn, at: int) -> e.Entry:
     if turn.plan.title and turn.title is None:
         return e.ChatTitleUpdated(turn=turn.id, at=at, title=derive_title(turn.input))
     for steer in turn.steers.values():
-        if steer.fate is None:
+        if steer.outcome is None:
             return e.SteerDropped(turn=turn.id, at=at, steer_id=steer.id, reason="turn_ended")
     ending, code, words = turn.cause or ("failed", "internal", "")
     if not turn.root.done:
@@ -99,7 +99,7 @@ def _stop_questions(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
 def _stop_calls(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
     for call in instance.calls:
         stop = _STOP.get(call.state)
-        if stop is not None and call.shown:
+        if stop is not None and call.announced:
             return stop(turn, instance, call, at)
     return None
 
@@ -122,7 +122,7 @@ _STOP: dict[CallState, Callable[[Turn, Instance, Call, int], e.Entry]] = {
 
 
 def _tell_failure(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
-    if instance.failure is None or instance.told:
+    if instance.failure is None or instance.failure_reported:
         return None
     code, message = instance.failure
     return e.AgentFailed(turn=turn.id, at=at, agent=instance.agent, code=code, message=message)
@@ -132,8 +132,8 @@ _STEPS = (_start, _stop_model, _stop_questions, _stop_calls, _tell_failure)
 
 
 def _last_words(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
-    if instance.thoughts:
-        words = "\n\n".join(instance.thoughts)
+    if instance.reasoning:
+        words = "\n\n".join(instance.reasoning)
         return e.ReasoningDone(turn=turn.id, at=at, agent=instance.agent, text=words)
     if not instance.text_done:
         return e.TextDone(turn=turn.id, at=at, agent=instance.agent, text=instance.text)

@@ -1,8 +1,8 @@
 """The journal's vocabulary: neutral entries, from which a door encodes its wire events.
 
 Public entries carry the wire's own type as their tag and get a `seq`; private ones (model answers, claims, context,
-settlements) have none. `turn` is the turn's id ("" for what happens between turns), `at` milliseconds UTC. Fields
-beyond the wire's (`deadline`, `call_id` …) are there to rebuild the machine; doors leave them out.
+settlements) have none. Fields beyond the wire's (`deadline`, `call_id` …) are there to rebuild the machine; doors leave
+them out. What is stored keeps its spelling: a field renamed here says so in its `rename`.
 """
 
 from __future__ import annotations
@@ -10,41 +10,60 @@ from __future__ import annotations
 from typing import Literal, TypeAlias
 
 import msgspec
-from msgspec import Raw
+from msgspec import Raw, Struct
 
 from crocevia.core.calls import GenerationOptions
-from crocevia.core.turn.plan import ToolKind, Totals
-from crocevia.core.turn.private import Agent as Agent
-from crocevia.core.turn.private import Base, Spoken
-from crocevia.core.turn.private import CancelAsked as CancelAsked
-from crocevia.core.turn.private import ContextAnswered as ContextAnswered
-from crocevia.core.turn.private import ContextReplaced as ContextReplaced
-from crocevia.core.turn.private import ModelAnswered as ModelAnswered
-from crocevia.core.turn.private import ModelFailed as ModelFailed
-from crocevia.core.turn.private import ModelStarted as ModelStarted
-from crocevia.core.turn.private import Private as Private
-from crocevia.core.turn.private import Signature as Signature
-from crocevia.core.turn.private import TitleAnswered as TitleAnswered
-from crocevia.core.turn.private import ToolClaimed as ToolClaimed
-from crocevia.core.turn.private import ToolRefused as ToolRefused
-from crocevia.core.turn.private import TurnClosing as TurnClosing
-from crocevia.core.turn.private import TurnFailing as TurnFailing
-from crocevia.core.turn.private import TurnOpened as TurnOpened
-from crocevia.core.turn.private import Unpriced as Unpriced
-from crocevia.core.turn.run_request import with_earlier_options
+from crocevia.core.messages import Message, Opaque, ToolCall
+from crocevia.core.turn.plan import Plan, ToolKind, Totals
+from crocevia.core.turn.run_request import RunRequest, with_earlier_options
+from crocevia.core.usage import Usage
 
 Mode = Literal["foreground", "background"]
+Role = Literal["orchestrator", "member"]
+
+
+class Agent(Struct, frozen=True, array_like=True):
+    """Who speaks. Repeated in each of its entries, so that an event is encoded without looking back."""
+
+    instance_id: str
+    name: str
+    role: Role
+    parent_id: str | None
+    model: str
+
+
+class Signature(Struct, frozen=True):
+    kid: str
+    sig: str
+    alg: str = "EdDSA"
+
+
+class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):
+    turn: str
+    at: int
+
+
+class AgentEntry(EntryBase, frozen=True, kw_only=True):
+    agent: Agent
+
+
+class Unpriced(Struct, frozen=True, array_like=True):
+    """Who answered a call whose price nobody knew: what a later price must be of."""
+
+    model: str
+    engine: str
+    upstream: str
 
 
 # --- public: the turn -------------------------------------------------------------------------------------------
 
 
-class TurnStarted(Base, frozen=True, kw_only=True, tag="turn.started"):
+class TurnStarted(EntryBase, frozen=True, kw_only=True, tag="turn.started"):
     input: str
     attachments: tuple[Raw, ...] = ()
 
 
-class TurnSteered(Base, frozen=True, kw_only=True, tag="turn.steered"):
+class TurnSteered(EntryBase, frozen=True, kw_only=True, tag="turn.steered"):
     """Accepted, not yet in a prompt. `steer_id` names it in what follows; no target: the orchestrator."""
 
     steer_id: str
@@ -52,17 +71,17 @@ class TurnSteered(Base, frozen=True, kw_only=True, tag="turn.steered"):
     target: str | None = None
 
 
-class SteerApplied(Base, frozen=True, kw_only=True, tag="turn.steer.applied"):
+class SteerApplied(EntryBase, frozen=True, kw_only=True, tag="turn.steer.applied"):
     steer_id: str
     instance: str
 
 
-class SteerDropped(Base, frozen=True, kw_only=True, tag="turn.steer.dropped"):
+class SteerDropped(EntryBase, frozen=True, kw_only=True, tag="turn.steer.dropped"):
     steer_id: str
     reason: str
 
 
-class _Terminal(Base, frozen=True, kw_only=True):
+class _Terminal(EntryBase, frozen=True, kw_only=True):
     usage: Totals
     chat_usage: Totals
 
@@ -82,44 +101,44 @@ class TurnFailed(_Terminal, frozen=True, kw_only=True, tag="turn.failed"):
     message: str
 
 
-class ChatTitleUpdated(Base, frozen=True, kw_only=True, tag="chat.title.updated"):
+class ChatTitleUpdated(EntryBase, frozen=True, kw_only=True, tag="chat.title.updated"):
     title: str
 
 
 # --- public: an agent -------------------------------------------------------------------------------------------
 
 
-class AgentStarted(Spoken, frozen=True, kw_only=True, tag="agent.started"):
+class AgentStarted(AgentEntry, frozen=True, kw_only=True, tag="agent.started"):
     pass
 
 
-class AgentPlan(Spoken, frozen=True, kw_only=True, tag="agent.plan"):
+class AgentPlan(AgentEntry, frozen=True, kw_only=True, tag="agent.plan"):
     plan: str
 
 
-class TextDelta(Spoken, frozen=True, kw_only=True, tag="agent.text.delta"):
+class TextDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.text.delta"):
     delta: str
 
 
-class TextReset(Spoken, frozen=True, kw_only=True, tag="agent.text.reset"):
+class TextReset(AgentEntry, frozen=True, kw_only=True, tag="agent.text.reset"):
     """Forget this instance's deltas so far; what the lost attempt did not spoil is said again at once."""
 
     attempt: int
 
 
-class TextDone(Spoken, frozen=True, kw_only=True, tag="agent.text.done"):
+class TextDone(AgentEntry, frozen=True, kw_only=True, tag="agent.text.done"):
     text: str
 
 
-class ReasoningDelta(Spoken, frozen=True, kw_only=True, tag="agent.reasoning.delta"):
+class ReasoningDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.reasoning.delta"):
     delta: str
 
 
-class ReasoningDone(Spoken, frozen=True, kw_only=True, tag="agent.reasoning.done"):
+class ReasoningDone(AgentEntry, frozen=True, kw_only=True, tag="agent.reasoning.done"):
     text: str
 
 
-class Delegated(Spoken, frozen=True, kw_only=True, tag="agent.delegated"):
+class Delegated(AgentEntry, frozen=True, kw_only=True, tag="agent.delegated"):
     """`call_id`: the parent's call that asked for it."""
 
     call_id: str
@@ -130,19 +149,19 @@ class Delegated(Spoken, frozen=True, kw_only=True, tag="agent.delegated"):
     task: str
 
 
-class ToolStart(Spoken, frozen=True, kw_only=True, tag="agent.tool.start"):
+class ToolStart(AgentEntry, frozen=True, kw_only=True, tag="agent.tool.start"):
     call_id: str
     tool_name: str
     kind: ToolKind
     args: Raw
 
 
-class ToolDelta(Spoken, frozen=True, kw_only=True, tag="agent.tool.delta"):
+class ToolDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.tool.delta"):
     call_id: str
     delta: str
 
 
-class ToolComplete(Spoken, frozen=True, kw_only=True, tag="agent.tool.complete"):
+class ToolComplete(AgentEntry, frozen=True, kw_only=True, tag="agent.tool.complete"):
     """`result` is any JSON value; the model reads a string as it is and anything else as JSON."""
 
     call_id: str
@@ -151,7 +170,7 @@ class ToolComplete(Spoken, frozen=True, kw_only=True, tag="agent.tool.complete")
     usage: Totals = Totals()
 
 
-class ToolRequest(Spoken, frozen=True, kw_only=True, tag="agent.tool.request"):
+class ToolRequest(AgentEntry, frozen=True, kw_only=True, tag="agent.tool.request"):
     call_id: str
     tool_name: str
     args: Raw
@@ -159,14 +178,14 @@ class ToolRequest(Spoken, frozen=True, kw_only=True, tag="agent.tool.request"):
     deadline: int
 
 
-class ToolResult(Spoken, frozen=True, kw_only=True, tag="agent.tool.result"):
+class ToolResult(AgentEntry, frozen=True, kw_only=True, tag="agent.tool.result"):
     call_id: str
     output: str
     is_error: bool = False
     timed_out: bool = False
 
 
-class Escalated(Spoken, frozen=True, kw_only=True, tag="agent.escalate"):
+class Escalated(AgentEntry, frozen=True, kw_only=True, tag="agent.escalate"):
     escalation_id: str
     call_id: str
     reason: str
@@ -174,7 +193,7 @@ class Escalated(Spoken, frozen=True, kw_only=True, tag="agent.escalate"):
     args: Raw
 
 
-class EscalationResult(Spoken, frozen=True, kw_only=True, tag="agent.escalation.result"):
+class EscalationResult(AgentEntry, frozen=True, kw_only=True, tag="agent.escalation.result"):
     """`call_id`: the orchestrator's call that decided; None when nobody did, which is a no."""
 
     escalation_id: str
@@ -183,14 +202,14 @@ class EscalationResult(Spoken, frozen=True, kw_only=True, tag="agent.escalation.
     call_id: str | None = None
 
 
-class Artifact(Spoken, frozen=True, kw_only=True, tag="agent.artifact"):
+class Artifact(AgentEntry, frozen=True, kw_only=True, tag="agent.artifact"):
     artifact_id: str
     name: str
     media_type: str
     size: int
 
 
-class Compacting(Spoken, frozen=True, kw_only=True, tag="agent.context.compacting"):
+class Compacting(AgentEntry, frozen=True, kw_only=True, tag="agent.context.compacting"):
     reason: str
     context_tokens: int
     threshold_tokens: int
@@ -198,23 +217,23 @@ class Compacting(Spoken, frozen=True, kw_only=True, tag="agent.context.compactin
     threshold: float
 
 
-class Compacted(Spoken, frozen=True, kw_only=True, tag="agent.context.compacted"):
+class Compacted(AgentEntry, frozen=True, kw_only=True, tag="agent.context.compacted"):
     new_context: str
     context_tokens: int | None = None
 
 
-class AgentDone(Spoken, frozen=True, kw_only=True, tag="agent.done"):
+class AgentDone(AgentEntry, frozen=True, kw_only=True, tag="agent.done"):
     status: Literal["completed", "failed", "cancelled"]
     summary: str
     usage: Totals
 
 
-class AgentFailed(Spoken, frozen=True, kw_only=True, tag="agent.failed"):
+class AgentFailed(AgentEntry, frozen=True, kw_only=True, tag="agent.failed"):
     code: str
     message: str
 
 
-class ApprovalRequest(Spoken, frozen=True, kw_only=True, tag="approval.request"):
+class ApprovalRequest(AgentEntry, frozen=True, kw_only=True, tag="approval.request"):
     """`digest`: of the arguments that were shown; an approval is good for these alone. `deadline`: ms UTC."""
 
     approval_id: str
@@ -229,14 +248,119 @@ class ApprovalRequest(Spoken, frozen=True, kw_only=True, tag="approval.request")
     asked_by: str | None = None
 
 
-class ApprovalResponse(Base, frozen=True, kw_only=True, tag="approval.response"):
+class ApprovalResponse(EntryBase, frozen=True, kw_only=True, tag="approval.response"):
     approval_id: str
     approve: bool
     reason: str = ""
 
 
-class ApprovalExpired(Spoken, frozen=True, kw_only=True, tag="approval.expire"):
+class ApprovalExpired(AgentEntry, frozen=True, kw_only=True, tag="approval.expire"):
     approval_id: str
+
+
+# --- private: no seq, for the machine alone -----------------------------------------------------------------------
+
+
+class TurnOpened(EntryBase, frozen=True, kw_only=True, tag="turn.opened", rename={"request": "brief"}):
+    """First entry of a turn. `before`: the chat's lifetime totals. `wire`: the protocol version accepted."""
+
+    plan: Plan
+    before: Totals = Totals()
+    wire: int = 3
+    request: RunRequest | None = None
+
+
+class ModelStarted(EntryBase, frozen=True, kw_only=True, tag="model.started"):
+    instance: str
+    step: int
+    attempt: int
+
+
+class ModelAnswered(EntryBase, frozen=True, kw_only=True, tag="model.answered"):
+    instance: str
+    step: int
+    attempt: int
+    text: str = ""
+    reasoning: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    opaque: Opaque | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    unpriced: Unpriced | None = None
+    stop: str = "end"
+
+
+class ModelFailed(EntryBase, frozen=True, kw_only=True, tag="model.failed"):
+    """`interrupted`: lost with its process or stopped by us, which says nothing about the model."""
+
+    instance: str
+    step: int
+    attempt: int
+    code: str
+    message: str = ""
+    retryable: bool = False
+    interrupted: bool = False
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    unpriced: Unpriced | None = None
+
+
+class ToolRefused(EntryBase, frozen=True, kw_only=True, tag="tool.refused"):
+    """It will not run: not known, not allowed, not approved, or over a limit. The model is told."""
+
+    call_id: str
+    code: str
+    message: str
+
+
+class ToolClaimed(EntryBase, frozen=True, kw_only=True, tag="tool.claimed"):
+    call_id: str
+    holder: str
+
+
+class TitleAnswered(EntryBase, frozen=True, kw_only=True, tag="title.answered"):
+    """`title` None: the call failed or took too long; one is derived from the input."""
+
+    title: str | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    unpriced: Unpriced | None = None
+
+
+class ContextAnswered(EntryBase, frozen=True, kw_only=True, tag="context.answered"):
+    """The summary that replaces an instance's context. No items: it failed, the old context stays."""
+
+    instance: str
+    items: tuple[Message, ...] = ()
+    summary: str = ""
+    context_tokens: int | None = None
+    usage: Usage = Usage()
+    cost_usd: float | None = None
+    unpriced: Unpriced | None = None
+
+
+class ContextReplaced(EntryBase, frozen=True, kw_only=True, tag="context.replaced"):
+    """Between turns: the chat's whole context is now this (restore, fork, a trimmed log).
+
+    totals and title: what a trimmed log must not forget; unset, they stay as they are.
+    """
+
+    items: tuple[Message, ...]
+    totals: Totals | None = None
+    title: str | None = None
+
+
+class CancelAsked(EntryBase, frozen=True, kw_only=True, tag="turn.cancelling"):
+    reason: str = "user"
+
+
+class TurnFailing(EntryBase, frozen=True, kw_only=True, tag="turn.failing"):
+    code: str
+    message: str
+
+
+class TurnClosing(EntryBase, frozen=True, kw_only=True, tag="turn.closing"):
+    """Whatever was at work has said its last word: close what is open, then the turn."""
 
 
 Terminal: TypeAlias = TurnCompleted | TurnCancelled | TurnFailed
@@ -272,6 +396,20 @@ Public: TypeAlias = (
     | ApprovalRequest
     | ApprovalResponse
     | ApprovalExpired
+)
+Private: TypeAlias = (
+    TurnOpened
+    | ModelStarted
+    | ModelAnswered
+    | ModelFailed
+    | ToolRefused
+    | ToolClaimed
+    | TitleAnswered
+    | ContextAnswered
+    | ContextReplaced
+    | CancelAsked
+    | TurnFailing
+    | TurnClosing
 )
 Entry: TypeAlias = Public | Private
 

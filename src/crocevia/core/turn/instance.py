@@ -23,15 +23,10 @@ class Phase(StrEnum):
 
 
 class Instance:
-    """`due`: its model has something new to read. `inflight`: a call of its model is under way.
-
-    failure: code and message. texts: what it said, step by step. children: those it started. notes: messages for
-    its model that wait for the next boundary.
-    """
+    """One agent of a turn. Its attributes are changed by `Turn.apply` alone."""
 
     __slots__ = (
         "agent",
-        "answered",
         "attempt",
         "by_call",
         "calls",
@@ -45,21 +40,22 @@ class Instance:
         "done",
         "due",
         "failure",
+        "failure_reported",
         "inflight",
         "interruptions",
         "mode",
+        "new_context",
         "notes",
-        "reset",
-        "retell",
-        "spoke",
+        "reasoning",
+        "repeat_text",
+        "reset_attempt",
         "started",
         "step",
         "stop",
+        "streamed",
         "task",
         "text_done",
         "texts",
-        "thoughts",
-        "told",
         "totals",
     )
 
@@ -69,32 +65,45 @@ class Instance:
         self.depth = depth
         self.mode = mode
         self.by_call = by_call
+        """The parent's call that started it; None: the root."""
         self.task = ""
         self.context: list[Message] = []
         self.notes: list[Message] = []
+        """Messages for its model that wait for the next step boundary."""
         self.texts: list[str] = []
-        self.thoughts: list[str] = []
+        """What it said, step by step."""
+        self.reasoning: list[str] = []
         self.calls: list[Call] = []
         self.children: list[str] = []
+        """Ids of the instances it started."""
         self.totals = Totals()
         self.started: int | None = None
+        """ms UTC; None: delegated, not at work yet."""
         self.step = 0
         self.attempt = 1
         self.interruptions = 0
         self.context_tokens = 0
         self.compacted_at = -1
+        """The step at which its context was last summarised."""
         self.compacting = False
-        self.answered: e.ContextAnswered | None = None
+        self.new_context: e.ContextAnswered | None = None
+        """A summary in use that readers have not been told of."""
         self.due = False
+        """Its model has something new to read."""
         self.inflight = False
-        self.spoke = False
-        self.reset: int | None = None
-        self.retell = False
+        """A call of its model is under way."""
+        self.streamed = False
+        """Readers have seen deltas of the call under way."""
+        self.reset_attempt: int | None = None
+        """The lost attempt whose deltas are to be taken back."""
+        self.repeat_text = False
+        """The text of earlier steps is to be sent again, after a reset."""
         self.text_done = False
-        self.told = False
+        self.failure_reported = False
         self.done = False
         self.stop = "end"
         self.failure: tuple[str, str] | None = None
+        """Code and message."""
 
     @property
     def id(self) -> str:
@@ -111,7 +120,7 @@ class Instance:
         return bool(calls) and all(call.handed_over for call in calls)
 
     @property
-    def at_boundary(self) -> bool:
+    def at_step_boundary(self) -> bool:
         """Something can be put into its prompt now."""
         return self.started is not None and not (self.done or self.inflight or self.compacting or self.open_calls)
 
@@ -123,14 +132,14 @@ class Instance:
     def last_text(self) -> str:
         return self.texts[-1] if self.texts else ""
 
-    def hear(self, messages: Iterable[Message]) -> None:
+    def note(self, messages: Iterable[Message]) -> None:
         """Note something for its model; it is read at the next boundary."""
         self.notes.extend(messages)
         self.settle()
 
     def settle(self) -> None:
         """At a boundary: results of the step first, in the order of its calls, then what else was noted."""
-        if not self.at_boundary or self.failure:
+        if not self.at_step_boundary or self.failure:
             return
         news = [call.message() for call in self.calls]
         if news or self.notes:
@@ -144,26 +153,26 @@ class Instance:
         self.due = True
 
     def begin_call(self, entry: e.ModelStarted) -> None:
-        self.inflight, self.spoke = True, False
+        self.inflight, self.streamed = True, False
         self.step, self.attempt = entry.step, entry.attempt
 
-    def take_answer(self, entry: e.ModelAnswered) -> None:
-        self.inflight, self.due, self.spoke = False, False, False
+    def apply_answer(self, entry: e.ModelAnswered) -> None:
+        self.inflight, self.due, self.streamed = False, False, False
         self.totals += spent(entry.usage, entry.cost_usd)
         self.context_tokens = (entry.usage.input_tokens or 0) + (entry.usage.output_tokens or 0)
         self.context.append(AssistantMessage(text=entry.text or None, tool_calls=entry.calls, opaque=entry.opaque))
         if entry.text:
             self.texts.append(entry.text)
         if entry.reasoning:
-            self.thoughts.append(entry.reasoning)
+            self.reasoning.append(entry.reasoning)
         self.stop = entry.stop
         self.step, self.attempt = entry.step + 1, 1
 
-    def take_failure(self, entry: e.ModelFailed, attempts: int, interruptions: int) -> None:
+    def apply_failure(self, entry: e.ModelFailed, attempts: int, interruptions: int) -> None:
         self.inflight = False
         self.totals += spent(entry.usage, entry.cost_usd)
-        if self.spoke:
-            self.reset, self.spoke = entry.attempt, False
+        if self.streamed:
+            self.reset_attempt, self.streamed = entry.attempt, False
         if entry.interrupted:
             self.interruptions += 1
             if self.interruptions > interruptions:
@@ -172,11 +181,11 @@ class Instance:
             self.failure = (entry.code, entry.message)
         self.attempt = entry.attempt + 1
 
-    def take_context(self, entry: e.ContextAnswered) -> None:
+    def apply_context(self, entry: e.ContextAnswered) -> None:
         self.compacting = False
         self.totals += spent(entry.usage, entry.cost_usd)
         if entry.items:
-            self.context, self.answered = list(entry.items), entry
+            self.context, self.new_context = list(entry.items), entry
             self.context_tokens = entry.context_tokens or 0
 
     def close(self) -> None:
@@ -185,5 +194,5 @@ class Instance:
         self.calls = []
         self.done = True
 
-    def delegated_to(self, task: str) -> Iterable[Message]:
+    def initial_context(self, task: str) -> Iterable[Message]:
         return (say_as_user(task),)

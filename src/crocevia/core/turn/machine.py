@@ -3,34 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Literal
 
-from crocevia.core.messages import FilePart, Message
+import msgspec
+
+from crocevia.core.messages import FilePart, Message, UserMessage
+from crocevia.core.messages import user as say_as_user
 from crocevia.core.turn import entries as e
-from crocevia.core.turn import fold_agents as agents
-from crocevia.core.turn import fold_calls as calls
-from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.calls import Call, CallState, kind_of
+from crocevia.core.turn.files import placeholders
+from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.plan import Plan, Totals, spent
-from crocevia.core.turn.questions import Answer, Approval, Escalation, Steer
-from crocevia.core.turn.run_request import RunRequest
-from crocevia.core.turn.wants import Ending
+from crocevia.core.turn.questions import Answer, Approval, Escalation, Steer, failure, question, readable
+from crocevia.core.turn.run_request import RunRequest, continued
+
+Ending = Literal["completed", "cancelled", "failed"]
 
 
 class Turn:
-    """One turn of a chat. `history`: the context its orchestrator starts with, the new input left out, and how many
-    tokens it has.
-
-    cause: ending, code and words of an end that was ordered (cancel, limit, interruption).
-    """
+    """One turn of a chat."""
 
     def __init__(self, history: Iterable[Message] = (), history_tokens: int = 0) -> None:
         self.history = tuple(history)
+        """The context its orchestrator starts with, without the new input."""
         self.history_tokens = history_tokens
         self.id = ""
         self.plan = Plan(agents=())
         self.before = Totals()
+        """What the chat had consumed before."""
         self.wire = 3
+        """The protocol version under which its message was accepted."""
         self.request: RunRequest | None = None
         self.input = ""
         self.files: tuple[FilePart, ...] = ()
@@ -45,6 +48,7 @@ class Turn:
         self.title_answer: e.TitleAnswered | None = None
         self.known_cost = 0.0
         self.cause: tuple[Ending, str, str] | None = None
+        """Ending, code and message of an end that was ordered: cancel, limit, interruption."""
         self.closing = False
         self.terminal: e.Terminal | None = None
 
@@ -94,7 +98,7 @@ class Turn:
         return total
 
     @property
-    def money_is_spent(self) -> bool:
+    def cost_limit_reached(self) -> bool:
         """What is known of its cost has reached its limit; what costs nothing reaches none."""
         limit = self.plan.limits.cost_usd
         return limit is not None and self.known_cost > 0 and self.known_cost >= limit
@@ -133,7 +137,7 @@ class Turn:
     def open_children(self, instance: Instance) -> list[Instance]:
         return [self.instances[child] for child in instance.children if not self.instances[child].done]
 
-    def doomed(self, instance: Instance | None) -> bool:
+    def is_failing(self, instance: Instance | None) -> bool:
         """It or one above it failed: it is about to be closed."""
         while instance is not None:
             if instance.failure is not None:
@@ -145,7 +149,7 @@ class Turn:
         return [call for instance in self.instances.values() for call in instance.calls if call.state in states]
 
     def steers_for(self, instance: str) -> list[Steer]:
-        return [steer for steer in self.steers.values() if steer.fate is None and steer.target == instance]
+        return [steer for steer in self.steers.values() if steer.outcome is None and steer.target == instance]
 
     def waiting_call(self, child: Instance) -> Call | None:
         """The call of its parent that waits for it; None: it works in the background."""
@@ -153,47 +157,358 @@ class Turn:
         return next((c for c in parent.calls if c.state is CallState.DELEGATED and c.child == child.id), None)
 
 
+# --- how the turn, its agents and their models change with an entry ------------------------------------------------
+
+
+def _opened(turn: Turn, entry: e.TurnOpened) -> None:
+    turn.id, turn.opened_at = entry.turn, entry.at
+    turn.plan, turn.before, turn.wire = entry.plan, entry.before, entry.wire
+    turn.request = entry.request
+
+
+def _started(turn: Turn, entry: e.TurnStarted) -> None:
+    turn.input = entry.input
+    try:
+        turn.files = placeholders(entry.attachments)
+    except (msgspec.MsgspecError, UnicodeError):
+        raise e.Unreadable("a file of a message cannot be read") from None
+
+
+def _steered(turn: Turn, entry: e.TurnSteered) -> None:
+    if entry.steer_id in turn.steers:
+        raise e.Unreadable("a steer is accepted twice")
+    turn.steers[entry.steer_id] = Steer(entry, turn.root_id)
+
+
+def _steer_applied(turn: Turn, entry: e.SteerApplied) -> None:
+    steer = turn.steers[entry.steer_id]
+    steer.resolve("applied")
+    turn.instances[entry.instance].note([say_as_user(steer.text)])
+
+
+def _steer_dropped(turn: Turn, entry: e.SteerDropped) -> None:
+    turn.steers[entry.steer_id].resolve("dropped")
+
+
+def _titled(turn: Turn, entry: e.ChatTitleUpdated) -> None:
+    turn.title = entry.title
+
+
+def _title_answered(turn: Turn, entry: e.TitleAnswered) -> None:
+    turn.title_answer = entry
+    turn.known_cost += entry.cost_usd or 0
+
+
+def _cancelling(turn: Turn, entry: e.CancelAsked) -> None:
+    turn.cause = ("cancelled", "cancelled", entry.reason)
+
+
+def _failing(turn: Turn, entry: e.TurnFailing) -> None:
+    turn.cause = ("failed", entry.code, entry.message)
+
+
+def _closing(turn: Turn, entry: e.TurnClosing) -> None:
+    # What a root that is ready ends with is fixed here: closing it makes it «done», not «ready».
+    turn.cause = turn.ending
+    turn.closing = True
+
+
+def _ended(turn: Turn, entry: e.Terminal) -> None:
+    if any(not instance.done for instance in turn.instances.values()):
+        raise e.Unreadable("a turn ends before its agents")
+    turn.terminal = entry
+
+
+def _asked(turn: Turn) -> tuple[Message, ...]:
+    if turn.request is not None:
+        return turn.request.said
+    said = say_as_user(turn.input)
+    return (UserMessage(parts=(*said.parts, *turn.files)) if turn.files else said,)
+
+
+def _agent_started(turn: Turn, entry: e.AgentStarted) -> None:
+    agent = entry.agent
+    if not turn.root_id:
+        turn.root_id = agent.instance_id
+        turn.instances[agent.instance_id] = Instance(agent, turn.plan.agents[0], 0, "foreground", None)
+        turn.root.start(entry.at, continued(turn.history, _asked(turn)))
+        turn.root.context_tokens = turn.history_tokens
+        return
+    child = turn.instances[agent.instance_id]
+    if child.started is not None:
+        raise e.Unreadable("an agent starts twice")
+    child.start(entry.at, child.initial_context(child.task))
+
+
+def _agent_failed(turn: Turn, entry: e.AgentFailed) -> None:
+    instance = turn.instances[entry.agent.instance_id]
+    instance.failure, instance.failure_reported = (entry.code, entry.message), True
+
+
+def _agent_done(turn: Turn, entry: e.AgentDone) -> None:
+    child = turn.instances[entry.agent.instance_id]
+    if child.done or turn.open_children(child):
+        raise e.Unreadable("an agent is done twice, or before its children")
+    child.close()
+    parent = turn.instances.get(child.agent.parent_id or "")
+    if parent is None:
+        return
+    failed = entry.status != "completed"
+    text = bytes(failure(*(child.failure or ("cancelled", "stopped")))).decode() if failed else child.last_text
+    call = turn.waiting_call(child)
+    if call is not None:
+        call.resolve(text, failed)
+        parent.settle()
+    else:
+        news = {"agent": child.agent.name, "instance": child.id, "status": entry.status, "result": text}
+        parent.note([say_as_user(msgspec.json.encode(news).decode())])
+
+
+def _text_done(turn: Turn, entry: e.TextDone) -> None:
+    turn.instances[entry.agent.instance_id].text_done = True
+
+
+def _reasoning_done(turn: Turn, entry: e.ReasoningDone) -> None:
+    turn.instances[entry.agent.instance_id].reasoning = []
+
+
+def _spoke(turn: Turn, entry: e.TextDelta | e.ReasoningDelta) -> None:
+    instance = turn.instances[entry.agent.instance_id]
+    instance.streamed, instance.repeat_text = instance.inflight, False
+
+
+def _reset(turn: Turn, entry: e.TextReset) -> None:
+    instance = turn.instances[entry.agent.instance_id]
+    instance.reset_attempt, instance.repeat_text = None, bool(instance.texts)
+
+
+def _remark(turn: Turn, entry: e.Entry) -> None:
+    """For the reader's eyes only."""
+
+
+def _model_started(turn: Turn, entry: e.ModelStarted) -> None:
+    instance = turn.instances[entry.instance]
+    if instance.inflight:
+        raise e.Unreadable("two model calls of one agent at once")
+    instance.begin_call(entry)
+    for escalation in turn.escalations.values():
+        if escalation.parent == instance.id:
+            escalation.delivered = True
+
+
+def _model_answered(turn: Turn, entry: e.ModelAnswered) -> None:
+    instance = turn.instances[entry.instance]
+    if not instance.inflight:
+        raise e.Unreadable("an answer to a call that nobody made")
+    instance.apply_answer(entry)
+    turn.known_cost += entry.cost_usd or 0
+    for escalation in turn.escalations.values():
+        escalation.ignored = escalation.ignored or (escalation.parent == instance.id and escalation.delivered)
+    for index, tool in enumerate(entry.calls):
+        call_id = derive("tc", entry.at, turn.id, instance.id, entry.step, index)
+        call = Call(call_id, instance.id, tool, kind_of(turn.plan, instance.card.tools, tool.name), entry.at)
+        instance.calls.append(call)
+        turn.calls[call_id] = call
+    instance.settle()
+
+
+def _model_failed(turn: Turn, entry: e.ModelFailed) -> None:
+    instance = turn.instances[entry.instance]
+    if not instance.inflight:
+        raise e.Unreadable("the failure of a call that nobody made")
+    limits = turn.plan.limits
+    instance.apply_failure(entry, limits.attempts, limits.interruptions)
+    turn.known_cost += entry.cost_usd or 0
+    instance.settle()
+
+
+def _compacting(turn: Turn, entry: e.Compacting) -> None:
+    instance = turn.instances[entry.agent.instance_id]
+    instance.compacting, instance.compacted_at = True, instance.step
+
+
+def _context_answered(turn: Turn, entry: e.ContextAnswered) -> None:
+    instance = turn.instances[entry.instance]
+    instance.apply_context(entry)
+    turn.known_cost += entry.cost_usd or 0
+    instance.settle()
+
+
+def _compacted(turn: Turn, entry: e.Compacted) -> None:
+    turn.instances[entry.agent.instance_id].new_context = None
+
+
+# --- how tool calls, approvals and escalations change -------------------------------------------------------------
+
+
+def _moved(turn: Turn, entry: e.ToolDelta | e.ToolStart) -> None:
+    call = turn.calls[entry.call_id]
+    call.move(entry)
+    call.announced = True
+
+
+def _tool_refused(turn: Turn, entry: e.ToolRefused) -> None:
+    call = turn.calls[entry.call_id]
+    call.move(entry)
+    call.refusal = (entry.code, entry.message)
+
+
+def _tool_complete(turn: Turn, entry: e.ToolComplete) -> None:
+    call = turn.calls[entry.call_id]
+    call.move(entry)
+    call.resolve(readable(entry.result), entry.is_error)
+    instance = turn.instances[call.instance]
+    instance.totals += entry.usage
+    instance.totals += Totals(tool_calls=0 if call.refusal else max(0, 1 - entry.usage.tool_calls))
+    turn.known_cost += entry.usage.cost_usd or 0
+    instance.settle()
+
+
+def _tool_request(turn: Turn, entry: e.ToolRequest) -> None:
+    call = turn.calls[entry.call_id]
+    call.move(entry)
+    call.announced = True
+    call.deadline = entry.deadline
+
+
+def _tool_claimed(turn: Turn, entry: e.ToolClaimed) -> None:
+    call = turn.calls[entry.call_id]
+    call.move(entry)
+    call.holder = entry.holder
+
+
+def _tool_result(turn: Turn, entry: e.ToolResult) -> None:
+    call = turn.calls[entry.call_id]
+    call.move(entry)
+    call.resolve(entry.output, entry.is_error)
+    instance = turn.instances[call.instance]
+    instance.totals += Totals(tool_calls=1)
+    instance.settle()
+
+
+def _delegated(turn: Turn, entry: e.Delegated) -> None:
+    parent, call = turn.instances[entry.agent.instance_id], turn.calls[entry.call_id]
+    card = turn.plan.agent(entry.child_name)
+    if card is None or entry.child_instance_id in turn.instances:
+        raise e.Unreadable("a delegation to nobody, or twice")
+    call.move(entry)
+    call.child = entry.child_instance_id
+    agent = e.Agent(entry.child_instance_id, card.name, "member", parent.id, card.model)
+    child = Instance(agent, card, parent.depth + 1, entry.mode, call.id)
+    child.task = entry.task
+    turn.instances[child.id] = child
+    parent.children.append(child.id)
+    if entry.mode == "background":
+        call.resolve(msgspec.json.encode({"status": "started", "instance": child.id}).decode())
+        parent.settle()
+
+
+def _escalated(turn: Turn, entry: e.Escalated) -> None:
+    call, child = turn.calls[entry.call_id], turn.instances[entry.agent.instance_id]
+    call.move(entry)
+    parent = turn.instances[child.agent.parent_id or ""]
+    turn.escalations[entry.escalation_id] = Escalation(entry, parent.id)
+    asked = question(entry.escalation_id, child.agent.name, call)
+    waiting = turn.waiting_call(child)
+    if waiting is not None:
+        waiting.resolve(asked)
+        parent.settle()
+    else:
+        parent.note([say_as_user(asked)])
+
+
+def _escalation_result(turn: Turn, entry: e.EscalationResult) -> None:
+    escalation = turn.escalations[entry.escalation_id]
+    if escalation.answer is not Answer.OPEN:
+        raise e.Unreadable("an escalation is answered twice")
+    escalation.answer = Answer.YES if entry.approve else Answer.NO
+    call = turn.calls[escalation.call_id]
+    call.move(entry)
+    _decide(turn, call, entry.approve, "escalation_denied", entry.reason)
+    _hand_back(turn, entry.call_id, escalation)
+
+
+def _approval_request(turn: Turn, entry: e.ApprovalRequest) -> None:
+    turn.approvals[entry.approval_id] = Approval(entry)
+    if entry.escalation_id is None:
+        turn.calls[entry.call_id].move(entry)
+        return
+    escalation = turn.escalations[entry.escalation_id]
+    escalation.approval_id = entry.approval_id
+    _hand_back(turn, entry.asked_by, escalation)
+
+
+def _approval_settled(turn: Turn, entry: e.ApprovalResponse | e.ApprovalExpired) -> None:
+    approval = turn.approvals[entry.approval_id]
+    approval.settle(entry)
+    if approval.escalation_id is not None:
+        return
+    call = turn.calls[approval.call_id]
+    call.move(entry)
+    expired = approval.answer is Answer.EXPIRED
+    code = "approval_expired" if expired else "approval_denied"
+    _decide(turn, call, approval.answer is Answer.YES, code, approval.reason)
+
+
+def _decide(turn: Turn, call: Call, approve: bool, code: str, reason: str) -> None:
+    call.verdict = approve
+    if not approve:
+        call.refusal = (code, reason or "not approved")
+
+
+def _hand_back(turn: Turn, call_id: str | None, escalation: Escalation) -> None:
+    """The orchestrator's own call, which settled the question, now waits for the member it belongs to."""
+    if call_id is None:
+        return
+    call, child = turn.calls[call_id], turn.instances[escalation.child]
+    if child.mode == "foreground":
+        call.state, call.child = CallState.DELEGATED, child.id
+    else:
+        call.resolve('{"status":"recorded"}')
+        turn.instances[call.instance].settle()
+
+
 _APPLY: dict[type, Callable[[Turn, Any], None]] = {
-    e.TurnOpened: agents.opened,
-    e.TurnStarted: agents.started,
-    e.TurnSteered: agents.steered,
-    e.SteerApplied: agents.steer_applied,
-    e.SteerDropped: agents.steer_dropped,
-    e.ChatTitleUpdated: agents.titled,
-    e.TitleAnswered: agents.title_answered,
-    e.CancelAsked: agents.cancelling,
-    e.TurnFailing: agents.failing,
-    e.TurnClosing: agents.closing,
-    e.TurnCompleted: agents.ended,
-    e.TurnCancelled: agents.ended,
-    e.TurnFailed: agents.ended,
-    e.AgentStarted: agents.agent_started,
-    e.AgentFailed: agents.agent_failed,
-    e.AgentDone: agents.agent_done,
-    e.TextDone: agents.text_done,
-    e.ReasoningDone: agents.reasoning_done,
-    e.TextDelta: agents.spoke,
-    e.ReasoningDelta: agents.spoke,
-    e.TextReset: agents.reset,
-    e.AgentPlan: agents.remark,
-    e.Artifact: agents.remark,
-    e.ModelStarted: agents.model_started,
-    e.ModelAnswered: agents.model_answered,
-    e.ModelFailed: agents.model_failed,
-    e.Compacting: agents.compacting,
-    e.ContextAnswered: agents.context_answered,
-    e.Compacted: agents.compacted,
-    e.ToolStart: calls.moved,
-    e.ToolDelta: calls.moved,
-    e.ToolRefused: calls.tool_refused,
-    e.ToolComplete: calls.tool_complete,
-    e.ToolRequest: calls.tool_request,
-    e.ToolClaimed: calls.tool_claimed,
-    e.ToolResult: calls.tool_result,
-    e.Delegated: calls.delegated,
-    e.Escalated: calls.escalated,
-    e.EscalationResult: calls.escalation_result,
-    e.ApprovalRequest: calls.approval_request,
-    e.ApprovalResponse: calls.approval_settled,
-    e.ApprovalExpired: calls.approval_settled,
+    e.TurnOpened: _opened,
+    e.TurnStarted: _started,
+    e.TurnSteered: _steered,
+    e.SteerApplied: _steer_applied,
+    e.SteerDropped: _steer_dropped,
+    e.ChatTitleUpdated: _titled,
+    e.TitleAnswered: _title_answered,
+    e.CancelAsked: _cancelling,
+    e.TurnFailing: _failing,
+    e.TurnClosing: _closing,
+    e.TurnCompleted: _ended,
+    e.TurnCancelled: _ended,
+    e.TurnFailed: _ended,
+    e.AgentStarted: _agent_started,
+    e.AgentFailed: _agent_failed,
+    e.AgentDone: _agent_done,
+    e.TextDone: _text_done,
+    e.ReasoningDone: _reasoning_done,
+    e.TextDelta: _spoke,
+    e.ReasoningDelta: _spoke,
+    e.TextReset: _reset,
+    e.AgentPlan: _remark,
+    e.Artifact: _remark,
+    e.ModelStarted: _model_started,
+    e.ModelAnswered: _model_answered,
+    e.ModelFailed: _model_failed,
+    e.Compacting: _compacting,
+    e.ContextAnswered: _context_answered,
+    e.Compacted: _compacted,
+    e.ToolStart: _moved,
+    e.ToolDelta: _moved,
+    e.ToolRefused: _tool_refused,
+    e.ToolComplete: _tool_complete,
+    e.ToolRequest: _tool_request,
+    e.ToolClaimed: _tool_claimed,
+    e.ToolResult: _tool_result,
+    e.Delegated: _delegated,
+    e.Escalated: _escalated,
+    e.EscalationResult: _escalation_result,
+    e.ApprovalRequest: _approval_request,
+    e.ApprovalResponse: _approval_settled,
+    e.ApprovalExpired: _approval_settled,
 }

@@ -16,48 +16,53 @@ ANSWER = "answer_escalation"
 
 
 class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Bounds of one turn. None: unlimited. Times in milliseconds, cost in USD.
-
-    rounds: model answers per instance. depth: how deep members may delegate (root is 0). children: delegations
-    per turn. parallel_tools: calls of one instance at work at once; the rest of them queue. attempts: tries of
-    one model call. interruptions: model calls lost to restarts, per instance. tool_calls: of the platform's own
-    tools, per turn; what is asked beyond is refused.
-    """
+    """Bounds of one turn. None: unlimited."""
 
     rounds: int = 50
+    """Model answers per instance."""
     depth: int = 2
+    """How deep members may delegate; the root is 0."""
     children: int = 16
+    """Delegations per turn."""
     parallel_tools: int = 8
+    """Calls of one instance at work at once; further ones queue."""
     attempts: int = 2
+    """Tries of one model call."""
     interruptions: int = 100
+    """Model calls lost to restarts, per instance."""
     wall_ms: int | None = 3_600_000
     cost_usd: float | None = None
     tool_calls: int | None = None
+    """Calls of the platform's own tools per turn; further ones are refused."""
 
 
 class AgentCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One agent of the team. `free`: its engine costs exactly 0. `tools`: the names its model may call.
-
-    limits: its own bounds (`rounds`, `parallel_tools`), else the turn's. approval_ms: how long its user may think.
-    compact_at: the fraction of `context_window` (tokens) at which its context is summarised.
-    tool_choice: what its model must do in its first answers, one by one: `auto`, `none`, `required` or a tool's name.
-    """
+    """One agent of the team."""
 
     name: str
     model: str
     free: bool = False
+    """Its engine costs exactly 0."""
     tools: tuple[str, ...] = ()
+    """Names of the tools its model may call."""
     permissions: dict[str, ToolRule] = {}
+    """By tool name; a tool without a rule is allowed."""
     rounds: int | None = None
+    """None: the turn's limit."""
     parallel_tools: int | None = None
+    """None: the turn's limit."""
     approval_ms: int = 300_000
+    """How long the user may take to answer an approval."""
     context_window: int | None = None
+    """Tokens; None: unknown, so its context is never summarised."""
     compact_at: float = 0.8
+    """The fraction of `context_window` at which its context is summarised."""
     tool_choice: tuple[str, ...] = ()
+    """What its model must do in its first answers, one by one: `auto`, `none`, `required` or a tool's name."""
 
 
 class ToolCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A tool of this turn. `idempotent`: may run again after a crash. timeout_ms: for client tools.
+    """A tool of this turn.
 
     A `caller` tool is run by whoever started the turn, after its end: calling it hands the turn over.
     """
@@ -65,16 +70,20 @@ class ToolCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     kind: CardKind
     idempotent: bool = False
+    """It may run again after a crash."""
     timeout_ms: int = 120_000
+    """For a client's answer."""
 
 
 class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The team (`agents[0]` leads it), its tools, the bounds, and whether the chat still needs a title."""
+    """Who works in a turn, with what, within which bounds."""
 
     agents: tuple[AgentCard, ...]
+    """The first one leads."""
     tools: tuple[ToolCard, ...] = ()
     limits: Limits = Limits()
     title: bool = False
+    """The chat still needs a title."""
 
     def agent(self, name: str) -> AgentCard | None:
         return next((card for card in self.agents if card.name == name), None)
@@ -84,11 +93,12 @@ class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Totals(Struct, frozen=True, kw_only=True):
-    """What an instance, a turn or a chat consumed. `cost_usd` None: some part of it is unknown."""
+    """What an instance, a turn or a chat consumed."""
 
     input_tokens: int = 0
     output_tokens: int = 0
     cost_usd: float | None = 0.0
+    """None: some part of it is unknown."""
     duration_ms: int = 0
     tool_calls: int = 0
 

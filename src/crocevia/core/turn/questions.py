@@ -19,7 +19,7 @@ class Answer(StrEnum):
 
 
 class Approval:
-    """Binds to the digest of the arguments that were shown. `asked_by`: the orchestrator's call, if it asked."""
+    """A question to the user, bound to the digest of the arguments that they were shown."""
 
     __slots__ = ("answer", "asked_by", "call_id", "deadline", "digest", "escalation_id", "id", "reason")
 
@@ -28,6 +28,7 @@ class Approval:
         self.call_id = entry.call_id
         self.escalation_id = entry.escalation_id
         self.asked_by = entry.asked_by
+        """The orchestrator's call, if it passed a member's question on."""
         self.deadline = entry.deadline
         self.digest = entry.digest
         self.answer = Answer.OPEN
@@ -43,9 +44,9 @@ class Approval:
 
 
 class Escalation:
-    """`seen`: the question is in the orchestrator's context. `passed_over`: it answered its model, not this."""
+    """A member's question to its orchestrator."""
 
-    __slots__ = ("answer", "approval_id", "call_id", "child", "id", "parent", "passed_over", "seen")
+    __slots__ = ("answer", "approval_id", "call_id", "child", "delivered", "id", "ignored", "parent")
 
     def __init__(self, entry: e.Escalated, parent: str) -> None:
         self.id = entry.escalation_id
@@ -54,25 +55,28 @@ class Escalation:
         self.parent = parent
         self.approval_id: str | None = None
         self.answer = Answer.OPEN
-        self.seen = False
-        self.passed_over = False
+        self.delivered = False
+        """The question is in the orchestrator's context."""
+        self.ignored = False
+        """The orchestrator's model was called with it, and did not answer it."""
 
 
 class Steer:
-    """Accepted; `fate` says what became of it."""
+    """A message to an agent at work, accepted and on its way into a prompt."""
 
-    __slots__ = ("fate", "id", "target", "text")
+    __slots__ = ("id", "outcome", "target", "text")
 
     def __init__(self, entry: e.TurnSteered, root: str) -> None:
         self.id = entry.steer_id
         self.text = entry.text
         self.target = entry.target or root
-        self.fate: str | None = None
+        self.outcome: str | None = None
+        """`applied` or `dropped`; None: it waits."""
 
-    def meet(self, fate: str) -> None:
-        if self.fate is not None:
+    def resolve(self, outcome: str) -> None:
+        if self.outcome is not None:
             raise e.Unreadable("a steer is spent twice")
-        self.fate = fate
+        self.outcome = outcome
 
 
 def digest_of(call: Call) -> str:

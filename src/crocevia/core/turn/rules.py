@@ -21,7 +21,7 @@ from crocevia.core.turn.titles import derive_title
 Rule = Callable[[Turn, int], e.Entry | None]
 
 
-def following(turn: Turn, at: int) -> e.Entry | None:
+def next_entry(turn: Turn, at: int) -> e.Entry | None:
     """The next entry that is due at `at` (ms UTC), or None: only the outside world can move this turn."""
     if turn.ended:
         return None
@@ -45,7 +45,7 @@ def stop_at_limits(turn: Turn, at: int) -> e.Entry | None:
     limits = turn.plan.limits
     if limits.wall_ms is not None and at >= turn.opened_at + limits.wall_ms:
         return _limit(turn, at, "wall_time", f"{limits.wall_ms} ms")
-    if turn.money_is_spent:
+    if turn.cost_limit_reached:
         return _limit(turn, at, "cost", f"{limits.cost_usd} USD")
     return None
 
@@ -57,11 +57,11 @@ def _limit(turn: Turn, at: int, name: str, value: str) -> e.Entry:
 def reset_text(turn: Turn, at: int) -> e.Entry | None:
     """Take back what a lost attempt said, then say again what earlier steps said."""
     for instance in turn.instances.values():
-        if turn.doomed(instance) or instance.done:
+        if turn.is_failing(instance) or instance.done:
             continue
-        if instance.reset is not None:
+        if instance.reset_attempt is not None:
             return e.TextReset(turn=turn.id, at=at, agent=instance.agent, attempt=instance.attempt)
-        if instance.retell:
+        if instance.repeat_text:
             return e.TextDelta(turn=turn.id, at=at, agent=instance.agent, delta=instance.text)
     return None
 
@@ -85,13 +85,13 @@ def fail_instances(turn: Turn, at: int) -> e.Entry | None:
     for instance in turn.instances.values():
         if instance.done:
             continue
-        if instance.failure is not None and not instance.told:
+        if instance.failure is not None and not instance.failure_reported:
             code, message = instance.failure
             return e.AgentFailed(turn=turn.id, at=at, agent=instance.agent, code=code, message=message)
         if instance.failure is not None and instance.id != turn.root_id:
             return close_instance(turn, instance, "failed", at)
         rounds = instance.card.rounds or turn.plan.limits.rounds
-        if instance.due and instance.at_boundary and instance.step >= rounds:
+        if instance.due and instance.at_step_boundary and instance.step >= rounds:
             return e.AgentFailed(
                 turn=turn.id,
                 at=at,
@@ -110,7 +110,7 @@ def settle_escalations(turn: Turn, at: int) -> e.Entry | None:
         approval = turn.approvals.get(escalation.approval_id or "")
         if approval is not None and approval.answer is not Answer.OPEN:
             verdict: tuple[bool, str] | None = (approval.answer is Answer.YES, approval.reason)
-        elif approval is None and escalation.passed_over and not _still_answering(turn, escalation.parent):
+        elif approval is None and escalation.ignored and not _still_answering(turn, escalation.parent):
             verdict = (False, "the orchestrator did not answer")
         else:
             verdict = None
@@ -178,7 +178,7 @@ _OWN = ("server", "knowledge")
 
 
 def _tell_refusal(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:
-    if not call.shown:
+    if not call.announced:
         return _start(turn, instance, call, at)
     return e.ToolComplete(
         turn=turn.id,
@@ -282,20 +282,20 @@ def finish_members(turn: Turn, at: int) -> e.Entry | None:
 
 def deliver_steers(turn: Turn, at: int) -> e.Entry | None:
     for steer in turn.steers.values():
-        if steer.fate is not None:
+        if steer.outcome is not None:
             continue
         instance = turn.instances.get(steer.target)
-        if instance is None or instance.done or turn.doomed(instance):
+        if instance is None or instance.done or turn.is_failing(instance):
             return e.SteerDropped(turn=turn.id, at=at, steer_id=steer.id, reason="agent_not_running")
-        if instance.at_boundary:
+        if instance.at_step_boundary:
             return e.SteerApplied(turn=turn.id, at=at, steer_id=steer.id, instance=instance.id)
     return None
 
 
 def compact(turn: Turn, at: int) -> e.Entry | None:
     for instance in turn.instances.values():
-        if instance.answered is not None and not turn.doomed(instance):
-            done = instance.answered
+        if instance.new_context is not None and not turn.is_failing(instance):
+            done = instance.new_context
             return e.Compacted(
                 turn=turn.id,
                 at=at,
@@ -304,7 +304,7 @@ def compact(turn: Turn, at: int) -> e.Entry | None:
                 context_tokens=done.context_tokens,
             )
         window = instance.card.context_window
-        if window is None or not (instance.due and instance.at_boundary) or instance.compacted_at == instance.step:
+        if window is None or not (instance.due and instance.at_step_boundary) or instance.compacted_at == instance.step:
             continue
         threshold = int(window * instance.card.compact_at)
         if instance.context_tokens >= threshold:

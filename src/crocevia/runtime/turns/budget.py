@@ -44,6 +44,6 @@ class TurnBudget:
     def _fits(self, most: float) -> bool:
         if self._limit is None:
             return True
-        if self._turn.money_is_spent:
+        if self._turn.cost_limit_reached:
             return False
         return not self._calls or self._held + most <= self._limit - self._turn.known_cost

@@ -69,7 +69,7 @@ class ModelRunner:
         if part is None:
             driver.tell(step.failed(GONE, Bill()))
         else:
-            await self._think(driver, instance, part, step, want.lead)
+            await self._think(driver, instance, part, step, want.separator)
 
     async def _think(self, driver: Driver, instance: Instance, part: AgentSetup, step: Step, lead: str) -> None:
         heard = DeltaWriter(driver, instance, lead, self._before_text(driver, instance))
