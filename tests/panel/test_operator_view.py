@@ -147,12 +147,12 @@ def test_the_timeline_joins_deltas_and_can_stop_at_any_step() -> None:
 
 
 def test_every_kind_of_event_has_its_words_in_both_languages() -> None:
-    from crocevia.panel.words import words
+    from crocevia.panel.i18n import messages
 
     known = {operator_view._JOINED.get(kind, e.type_of(kind)) for kind in e.PUBLIC - {e.ToolDelta}}  # type: ignore[attr-defined]
     for kind in known:
         for language in ("it", "en"):
-            assert f"step.{kind.replace('.', '_')}" in words(language), kind
+            assert f"step.{kind.replace('.', '_')}" in messages(language), kind
 
 
 def test_files_are_shown_saved_and_removed_but_never_opened_by_the_browser() -> None:

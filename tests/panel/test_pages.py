@@ -30,7 +30,7 @@ QUERIES = {
     "/panel/teams/edit": "?name=main",
 }
 READABLE = [page.path for page in PAGES if page.get is not None]
-INSIDE = [page.path for page in PAGES if page.get is not None and not page.open and page.twin]
+INSIDE = [page.path for page in PAGES if page.get is not None and not page.public and page.has_json]
 
 
 async def _call(place: Place, **more: Any) -> None:

@@ -303,16 +303,16 @@ def test_a_text_file_is_created_edited_and_never_overwritten_unseen() -> None:
             assert shown["samples"][0]["code"].count(f"/api/v1/workspaces/{space}/files?path={path}") == 1
             taken = await place.post(f"{create}/wiki/a", {"name": "note.md", "text": "two"})
             assert taken.status_code == 409 and "two" in taken.text
-            saved = await place.post(f"{write}{path}", {"text": "three", "seen": shown["seen"]})
+            saved = await place.post(f"{write}{path}", {"text": "three", "etag": shown["etag"]})
             assert saved.status_code == 303
-            stale = await place.post(f"{write}{path}", {"text": "four", "seen": shown["seen"]})
+            stale = await place.post(f"{write}{path}", {"text": "four", "etag": shown["etag"]})
             assert stale.status_code == 409 and "four" in stale.text
             assert (await place.get(f"/panel/files.json?path={path}")).json()["text"] == "three"
             for form, status in (({"name": "", "text": "x"}, 422), ({"name": "../x", "text": "x"}, 422)):
                 assert (await place.post(f"{create}/wiki", form)).status_code == status
             long = await place.post(f"{create}/wiki", {"name": "b.md", "text": "x\n" * 1001})
             assert long.status_code == 422
-            gone = await place.post(f"{write}/wiki/none.md", {"text": "x", "seen": ""})
+            gone = await place.post(f"{write}/wiki/none.md", {"text": "x", "etag": ""})
             assert gone.status_code == 404
             audited = await place.audited()
             assert [entry[0] for entry in audited if entry[1] == "files"] == ["changed", "created"]

@@ -15,12 +15,22 @@ from starlette.routing import Route
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render as render_message
-from crocevia.panel import auth, words
+from crocevia.panel import auth, i18n
 from crocevia.panel.pages import PAGES
-from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, page, twin
+from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, json_view, page
 from crocevia.panel.services import Application, Services
 from crocevia.panel.state import State
-from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, Theme, View, client_address, is_same_site, read_form
+from crocevia.panel.web import (
+    Page,
+    PageRequest,
+    PageResponse,
+    PageView,
+    Redirect,
+    Theme,
+    client_address,
+    is_same_site,
+    read_form,
+)
 from crocevia.storage.operator_view import count_requests
 
 STATUS: Final[dict[Code, HTTPStatus]] = {
@@ -55,27 +65,27 @@ def create(services: Services) -> Application:
         methods = ["GET"] * (each.get is not None) + ["POST"] * (each.post is not None)
         endpoint = _endpoint(services, state, each, as_json=False)
         routes.append(Route(each.path, endpoint, methods=methods))
-        if each.twin and each.get is not None:
+        if each.has_json and each.get is not None:
             address = "/panel/overview.json" if each.path == "/panel" else f"{each.path}.json"
             routes.append(Route(address, _endpoint(services, state, each, as_json=True), methods=["GET"]))
-    nowhere = Page(path="", get=_nowhere, post=_nowhere)
-    routes.append(Route("/panel{rest:path}", _endpoint(services, state, nowhere, as_json=False)))
+    not_found = Page(path="", get=_not_found, post=_not_found)
+    routes.append(Route("/panel{rest:path}", _endpoint(services, state, not_found, as_json=False)))
     return Starlette(routes=routes)
 
 
 def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) -> Any:
-    async def endpoint(request: Request) -> Response:
-        ask = _ask(services, state, request)
+    async def endpoint(http: Request) -> Response:
+        request = _page_request(services, state, http)
         try:
-            ask = msgspec.structs.replace(ask, session=await auth.find_session(ask))
-            if ask.session is not None and not as_json:
-                ask = msgspec.structs.replace(ask, waiting=await _waiting(services))
-            answer = await _answer(ask, each, as_json=as_json)
-            return _response(ask, answer, as_json=as_json)
+            request = msgspec.structs.replace(request, session=await auth.find_session(request))
+            if request.session is not None and not as_json:
+                request = msgspec.structs.replace(request, waiting=await _waiting(services))
+            answer = await _answer(request, each, as_json=as_json)
+            return _response(request, answer, as_json=as_json)
         except Exception as error:
             known = _expected(error, services.log)
-            failed = _failed(ask, known)
-            return _with_retry(twin(failed) if as_json else page(ask, failed), known)
+            failed = _failed(request, known)
+            return _with_retry(json_view(failed) if as_json else page(request, failed), known)
 
     return endpoint
 
@@ -86,68 +96,64 @@ async def _waiting(services: Services) -> int:
     return await services.database.read(lambda tx: count_requests(tx, now))
 
 
-async def _answer(ask: Ask, each: Page, *, as_json: bool) -> Answer:
-    writes = ask.request.method == "POST"
-    if writes and not is_same_site(ask.request):
+async def _answer(request: PageRequest, each: Page, *, as_json: bool) -> PageResponse:
+    writes = request.http.method == "POST"
+    if writes and not is_same_site(request.http):
         raise GatewayError(Reason.OTHER_SITE)
-    if not each.open and ask.session is None:
-        return _sign_in_first(ask, as_json=as_json or writes)
-    view: View | None = each.post if writes else each.get
-    if view is None:
+    if not each.public and request.session is None:
+        return _login_required(request, as_json=as_json or writes)
+    handler = each.post if writes else each.get
+    if handler is None:
         raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed="GET")
     if writes:
-        pairs = await _form(ask)
-        many: dict[str, list[str]] = {}
-        for name, value in pairs:
-            many.setdefault(name, []).append(value)
-        ask = msgspec.structs.replace(ask, form=dict(pairs), many=many)
-    return await view(ask)
+        request = msgspec.structs.replace(request, form=dict(await _form(request)))
+    return await handler(request)
 
 
-async def _form(ask: Ask) -> list[tuple[str, str]]:
-    kind = ask.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return await read_form(ask.request) if kind == "application/x-www-form-urlencoded" else []
+async def _form(request: PageRequest) -> list[tuple[str, str]]:
+    kind = request.http.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return await read_form(request.http) if kind == "application/x-www-form-urlencoded" else []
 
 
-def _response(ask: Ask, answer: Answer, *, as_json: bool) -> Response:
-    if isinstance(answer, Shown):
-        return twin(answer) if as_json else page(ask, answer)
-    if isinstance(answer, Moved):
+def _response(request: PageRequest, answer: PageResponse, *, as_json: bool) -> Response:
+    if isinstance(answer, PageView):
+        return json_view(answer) if as_json else page(request, answer)
+    if isinstance(answer, Redirect):
         response: Response = RedirectResponse(answer.to, HTTPStatus.SEE_OTHER, headers=PRIVATE)
         if answer.cookie is not None:
             name, value, seconds = answer.cookie
             response.set_cookie(
-                name, value, seconds, path="/panel", secure=ask.secure, httponly=True, samesite="strict"
+                name, value, seconds, path="/panel", secure=request.secure, httponly=True, samesite="strict"
             )
         return response
     return answer
 
 
-def _sign_in_first(ask: Ask, *, as_json: bool) -> Answer:
+def _login_required(request: PageRequest, *, as_json: bool) -> PageResponse:
     if as_json:
         raise GatewayError(Reason.SIGN_IN_FIRST)
     from urllib.parse import quote
 
-    path, query = ask.request.url.path, ask.request.url.query
+    path, query = request.http.url.path, request.http.url.query
     wanted = f"{path}?{query}" if query else path
-    return Moved("/panel/login" if wanted == "/panel" else f"/panel/login?next={quote(wanted, safe='')}")
+    return Redirect("/panel/login" if wanted == "/panel" else f"/panel/login?next={quote(wanted, safe='')}")
 
 
-def _ask(services: Services, state: State, request: Request) -> Ask:
-    cookies = request.cookies
-    chosen = request.query_params.get("lang") or cookies.get("crocevia_language")
+def _page_request(services: Services, state: State, http: Request) -> PageRequest:
+    cookies = http.cookies
+    chosen = http.query_params.get("lang") or cookies.get("crocevia_language")
     language = next(
-        (known for known in words.LANGUAGES if known == chosen),
-        words.preferred(request.headers.get("accept-language", "")),
+        (known for known in i18n.LANGUAGES if known == chosen),
+        i18n.preferred_language(http.headers.get("accept-language", "")),
     )
-    return Ask(
+    return PageRequest(
         services=services,
         state=state,
-        request=request,
+        http=http,
         language=language,
         theme=_THEMES.get(cookies.get("crocevia_theme", ""), "auto"),
-        address=client_address(request, services.trusted_proxies),
-        query=dict(request.query_params),
+        address=client_address(http, services.trusted_proxies),
+        query=dict(http.query_params),
     )
 
 
@@ -163,13 +169,13 @@ def _expected(error: Exception, log: Any) -> GatewayError:
     return GatewayError(Reason.INTERNAL)
 
 
-def _failed(ask: Ask, error: GatewayError) -> Shown:
+def _failed(request: PageRequest, error: GatewayError) -> PageView:
     status = STATUS.get(error.code, HTTPStatus.BAD_GATEWAY)
-    message = render_message(error.message, ask.language)
-    return Shown(
+    message = render_message(error.message, request.language)
+    return PageView(
         template="failure",
         context=Failure(status=status, code=error.code.value, message=message),
-        title=words.say(ask.language, "failure.title"),
+        title=request.t("failure.title"),
         status=status,
     )
 
@@ -180,18 +186,18 @@ def _with_retry(response: Response, error: GatewayError) -> Response:
     return response
 
 
-async def _nowhere(ask: Ask) -> Answer:
+async def _not_found(request: PageRequest) -> PageResponse:
     raise GatewayError(Reason.NOT_FOUND)
 
 
-async def _static(request: Request) -> Response:
-    name = request.path_params["name"]
+async def _static(http: Request) -> Response:
+    name = http.path_params["name"]
     if name not in STATIC:
         return Response(json.encode({"error": {"code": Code.NOT_FOUND.value}}), 404, media_type="application/json")
     content, version = asset(name)
     headers = SECURITY | {"etag": f'"{version}"', "cache-control": "public, no-cache"}
-    if request.query_params.get("v") == version:
+    if http.query_params.get("v") == version:
         headers["cache-control"] = "public, max-age=31536000, immutable"
-    if request.headers.get("if-none-match") == f'"{version}"':
+    if http.headers.get("if-none-match") == f'"{version}"':
         return Response(status_code=304, headers=headers)
     return Response(content, headers=headers, media_type=STATIC[name])

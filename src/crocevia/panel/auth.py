@@ -18,7 +18,7 @@ from crocevia.storage.database import Transaction
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
 
-    from crocevia.panel.web import Ask, Session
+    from crocevia.panel.web import PageRequest, Session
 
 ACCOUNT: Final = "operator"
 COOKIE: Final = "crocevia_session"
@@ -35,25 +35,25 @@ def hasher() -> PasswordHasher:
     return PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
 
 
-async def is_set_up(ask: Ask) -> bool:
+async def is_set_up(request: PageRequest) -> bool:
     """Whether a password was chosen."""
-    return await ask.services.database.read(lambda tx: meta.get(tx, PASSWORD)) is not None
+    return await request.services.database.read(lambda tx: meta.get(tx, PASSWORD)) is not None
 
 
-async def holds(ask: Ask, token: str) -> bool:
+async def holds(request: PageRequest, token: str) -> bool:
     """Whether `token` is the one of the unused setup link."""
-    wanted = await ask.services.database.read(lambda tx: meta.get(tx, meta.SETUP_TOKEN))
-    return wanted is not None and hmac.compare_digest(wanted, _digest(ask, token))
+    wanted = await request.services.database.read(lambda tx: meta.get(tx, meta.SETUP_TOKEN))
+    return wanted is not None and hmac.compare_digest(wanted, _digest(request, token))
 
 
-async def set_up(ask: Ask, token: str, password: str) -> str:
+async def set_up(request: PageRequest, token: str, password: str) -> str:
     """Choose the password with the link; the new session's cookie. Raises GatewayError UNAUTHENTICATED."""
-    count(ask)
-    if not await holds(ask, token):
+    count(request)
+    if not await holds(request, token):
         raise GatewayError(Reason.SETUP_LINK_USED)
-    hashed = await _hash(ask, password)
+    hashed = await _hash(request, password)
     cookie, now = secrets.token_urlsafe(32), time.time()
-    wanted = _digest(ask, token)
+    wanted = _digest(request, token)
 
     def work(tx: Transaction) -> bool:
         if meta.get(tx, meta.SETUP_TOKEN) != wanted:
@@ -61,97 +61,97 @@ async def set_up(ask: Ask, token: str, password: str) -> str:
         meta.drop(tx, meta.SETUP_TOKEN)
         meta.put(tx, PASSWORD, hashed)
         panel.drop_other_sessions(tx, ACCOUNT, "")  # of the password before, if there was one
-        panel.add_session(tx, _digest(ask, cookie), ACCOUNT, ask.address, now, now + SESSION_SECONDS)
-        audit.note(tx, audit.Actor(ACCOUNT, ask.address), "set", "password", ACCOUNT)
+        panel.add_session(tx, _digest(request, cookie), ACCOUNT, request.address, now, now + SESSION_SECONDS)
+        audit.note(tx, audit.Actor(ACCOUNT, request.address), "set", "password", ACCOUNT)
         return True
 
-    if not await ask.services.database.write(work):
+    if not await request.services.database.write(work):
         raise GatewayError(Reason.SETUP_LINK_USED)
-    ask.state.by_address.clear(bucket(ask.address))
+    request.state.by_address.clear(bucket(request.address))
     return cookie
 
 
-async def sign_in(ask: Ask, password: str) -> str:
+async def sign_in(request: PageRequest, password: str) -> str:
     """The new session's cookie. Raises GatewayError UNAUTHENTICATED, or as `count`."""
-    count(ask)
-    hashed = await ask.services.database.read(lambda tx: meta.get(tx, PASSWORD))
-    if hashed is None or not await _verify(ask, hashed, password):
+    count(request)
+    hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
+    if hashed is None or not await _verify(request, hashed, password):
         raise GatewayError(Reason.PASSWORD_WRONG)
-    ask.state.by_address.clear(bucket(ask.address))
-    ask.state.by_account.clear(ACCOUNT)
+    request.state.by_address.clear(bucket(request.address))
+    request.state.by_account.clear(ACCOUNT)
     cookie, now = secrets.token_urlsafe(32), time.time()
 
     def work(tx: Transaction) -> None:
-        panel.add_session(tx, _digest(ask, cookie), ACCOUNT, ask.address, now, now + SESSION_SECONDS)
-        audit.note(tx, audit.Actor(ACCOUNT, ask.address), "signed_in", "session", ACCOUNT)
+        panel.add_session(tx, _digest(request, cookie), ACCOUNT, request.address, now, now + SESSION_SECONDS)
+        audit.note(tx, audit.Actor(ACCOUNT, request.address), "signed_in", "session", ACCOUNT)
 
-    await ask.services.database.write(work)
+    await request.services.database.write(work)
     return cookie
 
 
-async def change_password(ask: Ask, old: str, new: str) -> None:
+async def change_password(request: PageRequest, old: str, new: str) -> None:
     """Another password; every other session ends. Raises GatewayError UNAUTHENTICATED, or as `count`."""
-    count(ask)
-    hashed = await ask.services.database.read(lambda tx: meta.get(tx, PASSWORD))
-    if hashed is None or not await _verify(ask, hashed, old):
+    count(request)
+    hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
+    if hashed is None or not await _verify(request, hashed, old):
         raise GatewayError(Reason.PASSWORD_WRONG)
-    ask.state.by_address.clear(bucket(ask.address))
-    ask.state.by_account.clear(ACCOUNT)
-    changed = await _hash(ask, new)
-    session = ask.session
+    request.state.by_address.clear(bucket(request.address))
+    request.state.by_account.clear(ACCOUNT)
+    changed = await _hash(request, new)
+    session = request.session
     assert session is not None
 
     def work(tx: Transaction) -> None:
         meta.put(tx, PASSWORD, changed)
         panel.drop_other_sessions(tx, session.account, session.digest)
-        audit.note(tx, ask.actor, "changed", "password", ACCOUNT)
+        audit.note(tx, request.actor, "changed", "password", ACCOUNT)
 
-    await ask.services.database.write(work)
+    await request.services.database.write(work)
 
 
-async def find_session(ask: Ask) -> Session | None:
+async def find_session(request: PageRequest) -> Session | None:
     """Whose cookie this is."""
     from crocevia.panel.web import Session
 
-    cookie = ask.request.cookies.get(COOKIE)
+    cookie = request.http.cookies.get(COOKIE)
     if not cookie:
         return None
-    hashed, now = _digest(ask, cookie), time.time()
-    row = await ask.services.database.read(lambda tx: panel.find_session(tx, hashed, now))
+    hashed, now = _digest(request, cookie), time.time()
+    row = await request.services.database.read(lambda tx: panel.find_session(tx, hashed, now))
     return None if row is None else Session(row.account, row.digest)
 
 
-async def sign_out(ask: Ask) -> None:
+async def sign_out(request: PageRequest) -> None:
     """End the session."""
-    session = ask.session
+    session = request.session
     if session is not None:
-        await ask.services.database.write(lambda tx: panel.drop_session(tx, session.digest))
+        await request.services.database.write(lambda tx: panel.drop_session(tx, session.digest))
 
 
-def count(ask: Ask) -> None:
+def count(request: PageRequest) -> None:
     """Count an attempt of this address and of the account. Raises GatewayError(RATE_LIMITED) with `retry_after`."""
-    now, address = time.monotonic(), bucket(ask.address)
-    seconds = max(ask.state.by_address.wait(address, now), ask.state.by_account.wait(ACCOUNT, now))
+    now, address = time.monotonic(), bucket(request.address)
+    seconds = max(request.state.by_address.wait(address, now), request.state.by_account.wait(ACCOUNT, now))
     if seconds:
         raise GatewayError(Reason.ATTEMPTS_MANY, retry_after=seconds, seconds=seconds)
-    ask.state.by_address.add(address, now)
-    ask.state.by_account.add(ACCOUNT, now)
+    request.state.by_address.add(address, now)
+    request.state.by_account.add(ACCOUNT, now)
 
 
-async def _hash(ask: Ask, password: str) -> str:
-    async with ask.state.hashing:
+async def _hash(request: PageRequest, password: str) -> str:
+    async with request.state.hashing:
         return await asyncio.to_thread(hasher().hash, password)
 
 
-async def _verify(ask: Ask, hashed: str, password: str) -> bool:
+async def _verify(request: PageRequest, hashed: str, password: str) -> bool:
     from argon2.exceptions import Argon2Error, InvalidHashError
 
     try:
-        async with ask.state.hashing:
+        async with request.state.hashing:
             return await asyncio.to_thread(hasher().verify, hashed, password)
     except (Argon2Error, InvalidHashError):
         return False
 
 
-def _digest(ask: Ask, token: str) -> str:
-    return digest(ask.services.catalogue.current.secret, token.encode()).hex()
+def _digest(request: PageRequest, token: str) -> str:
+    return digest(request.services.catalogue.current.secret, token.encode()).hex()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from crocevia.panel.kept import Kept
+from crocevia.panel.lru_cache import LruCache
 
 MOST: Final = 50  # conversations; the one unused for longest goes first
 MESSAGES: Final = 100  # of one conversation
@@ -14,7 +14,7 @@ class Conversations:
     """Messages in the agent call's own form, by (session, project)."""
 
     def __init__(self) -> None:
-        self._kept: Kept[list[dict[str, Any]]] = Kept(MOST)
+        self._kept: LruCache[list[dict[str, Any]]] = LruCache(MOST)
 
     def get(self, session: str, project: str) -> list[dict[str, Any]]:
         """What was said so far."""

@@ -80,8 +80,8 @@ def change(now: float | None, before: float | None, language: Language) -> str |
     if now is None or not before:
         return None
     ratio = (now - before) / before
-    mark = "+" if ratio > 0 else "−" if ratio < 0 else "±"
-    return f"{mark}{number(abs(ratio) * 100, language)}{_PERCENT[language]}"
+    etag = "+" if ratio > 0 else "−" if ratio < 0 else "±"
+    return f"{etag}{number(abs(ratio) * 100, language)}{_PERCENT[language]}"
 
 
 def _moment(at: float) -> datetime:

@@ -43,7 +43,7 @@ class Form(msgspec.Struct, frozen=True, kw_only=True):
 
     inputs: list[Input]
     errors: list[str] = []
-    seen: str | None = None
+    etag: str | None = None
 
 
 def fill(
@@ -51,7 +51,7 @@ def fill(
     value: Mapping[str, Any],
     *,
     options: Mapping[str, Sequence[str]] | None = None,
-    seen: str | None = None,
+    etag: str | None = None,
     fixed: str | None = None,
     problems: Sequence[Problem] = (),
     language: Language = "en",
@@ -81,7 +81,7 @@ def fill(
         )
         for field in fields
     ]
-    return Form(inputs=inputs, errors=rest, seen=seen)
+    return Form(inputs=inputs, errors=rest, etag=etag)
 
 
 def entry(fields: Sequence[Field], form: Mapping[str, str], base: Mapping[str, Any]) -> dict[str, Any]:

@@ -17,9 +17,9 @@ from crocevia.core import json
 from crocevia.core.errors import Sentence
 from crocevia.core.texts import Language
 from crocevia.core.texts import render as render_message
-from crocevia.panel import formats, words
+from crocevia.panel import formats, i18n
 from crocevia.panel.icons import FAVICON, ICONS
-from crocevia.panel.web import Ask, Shown, local_path
+from crocevia.panel.web import PageRequest, PageView, local_path
 
 SECURITY: Final = {
     "content-security-policy": (
@@ -105,33 +105,33 @@ def static_path(name: str) -> str:
     return f"/panel/static/{name}?v={asset(name)[1]}"
 
 
-def page(ask: Ask, shown: Shown) -> Response:
+def page(request: PageRequest, view: PageView) -> Response:
     """The whole page."""
-    language = ask.language
-    notice = ask.query.get("done")
-    template = _environment().get_template(f"{shown.template}.html")
+    language = request.language
+    notice = request.query.get("done")
+    template = _environment().get_template(f"{view.template}.html")
     html = template.render(
-        page=shown.context,
-        title=shown.title,
-        nav=shown.nav,
-        crumbs=shown.crumbs,
+        page=view.context,
+        title=view.title,
+        nav=view.nav,
+        breadcrumbs=view.breadcrumbs,
         notice=notice if notice in NOTICES else None,
-        ask=ask,
+        request=request,
         language=language,
-        theme=ask.theme,
-        here=_here(ask),
-        signed_in=ask.session is not None,
-        waiting=ask.waiting,
-        version=ask.services.version,
+        theme=request.theme,
+        here=_here(request),
+        signed_in=request.session is not None,
+        waiting=request.waiting,
+        version=request.services.version,
         **helpers(language),
     )
-    headers = PRIVATE | {"content-language": language, "vary": "cookie, accept-language"} | shown.headers
-    return Response(html, shown.status, headers=headers, media_type="text/html")
+    headers = PRIVATE | {"content-language": language, "vary": "cookie, accept-language"} | view.headers
+    return Response(html, view.status, headers=headers, media_type="text/html")
 
 
-def twin(shown: Shown) -> Response:
+def json_view(view: PageView) -> Response:
     """What the page's template sees, as JSON."""
-    return Response(json.encode(shown.context), shown.status, headers=PRIVATE, media_type="application/json")
+    return Response(json.encode(view.context), view.status, headers=PRIVATE, media_type="application/json")
 
 
 def helpers(language: Language) -> dict[str, Any]:
@@ -141,8 +141,8 @@ def helpers(language: Language) -> dict[str, Any]:
         for name in ("number", "money", "share", "duration", "size", "when")
     }
     return bound | {
-        "t": partial(words.say, language),
-        "knows": words.words(language).__contains__,
+        "t": partial(i18n.translate, language),
+        "knows": i18n.messages(language).__contains__,
         "iso": formats.iso,
         "change": lambda now, before: formats.change(now, before, language),
         "sentence": lambda message: render_message(message, language) if isinstance(message, Sentence) else message,
@@ -163,10 +163,10 @@ def _formatted(function: Any, language: Language, value: Any, *args: Any) -> str
     return text
 
 
-def _here(ask: Ask) -> str:
+def _here(request: PageRequest) -> str:
     """Where to come back to. What was posted to cannot always be looked at: then it is the page before."""
-    request = ask.request
-    if request.method == "POST":
-        before = urlsplit(request.headers.get("referer", ""))
+    http = request.http
+    if http.method == "POST":
+        before = urlsplit(http.headers.get("referer", ""))
         return local_path(f"{before.path}?{before.query}" if before.query else before.path)
-    return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
+    return f"{http.url.path}?{http.url.query}" if http.url.query else http.url.path

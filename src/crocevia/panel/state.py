@@ -8,7 +8,7 @@ from typing import Final
 from crocevia.panel.attempts import Attempts
 from crocevia.panel.conversations import Conversations
 from crocevia.panel.health import HealthBoard
-from crocevia.panel.kept import Kept
+from crocevia.panel.lru_cache import LruCache
 from crocevia.panel.turn_stream import Talk
 
 PER_ADDRESS: Final = (10, 300.0)  # attempts, seconds
@@ -25,4 +25,4 @@ class State:
         self.hashing = asyncio.Semaphore(2)
         self.health = HealthBoard()
         self.conversations = Conversations()
-        self.talks: Kept[Talk] = Kept(TALKS)
+        self.talks: LruCache[Talk] = LruCache(TALKS)

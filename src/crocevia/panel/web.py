@@ -1,4 +1,4 @@
-"""One request as a page sees it, and what a page answers."""
+"""A request as a page handles it, and what a page may respond with."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.texts import Language
+from crocevia.panel import i18n
 from crocevia.panel.services import Services
 from crocevia.panel.state import State
 from crocevia.runtime.control.audit import Actor
@@ -23,38 +24,54 @@ _FIELDS: Final = 500
 
 
 class Session(msgspec.Struct, frozen=True):
-    """Who is signed in. digest: of the cookie."""
+    """Who is signed in."""
 
     account: str
     digest: str
+    """Of the session's cookie."""
 
 
-class Ask(msgspec.Struct, frozen=True, kw_only=True):
-    """A request. query, form: the last value of every name; `many` has all of a form's. waiting: open requests."""
+class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """A request to a page."""
 
     services: Services
     state: State
-    request: Request
+    http: Request
     language: Language
     theme: Theme
     address: str
+    """The client's, behind trusted proxies."""
     session: Session | None = None
+    """None: nobody is signed in."""
     waiting: int = 0
+    """How many tool calls and approvals wait for an answer."""
     query: dict[str, str] = {}
+    """The last value of every name."""
     form: dict[str, str] = {}
-    many: dict[str, list[str]] = {}
+    """The last value of every name."""
+
+    def t(self, key: str, **args: Any) -> str:
+        """A text of the panel in the reader's language."""
+        return i18n.translate(self.language, key, **args)
+
+    @property
+    def signed_in(self) -> Session:
+        """The session. Raises GatewayError(UNAUTHENTICATED) without one."""
+        if self.session is None:
+            raise GatewayError(Reason.SIGN_IN_FIRST)
+        return self.session
 
     @property
     def actor(self) -> Actor:
-        """Who is at work, for the audit list."""
+        """The account and address for the audit list."""
         return Actor(self.session.account if self.session else "", self.address)
 
     @property
     def origin(self) -> str:
-        """The server's address as its callers should write it."""
+        """The server's base URL for callers."""
         if self.services.public_url:
             return self.services.public_url.rstrip("/")
-        return f"{self.request.url.scheme}://{self.request.headers.get('host', 'localhost')}"
+        return f"{self.http.url.scheme}://{self.http.headers.get('host', 'localhost')}"
 
     @property
     def secure(self) -> bool:
@@ -62,42 +79,47 @@ class Ask(msgspec.Struct, frozen=True, kw_only=True):
         return self.origin.startswith("https:")
 
 
-class Crumb(msgspec.Struct, frozen=True):
+class Breadcrumb(msgspec.Struct, frozen=True):
     label: str
     href: str
 
 
-class Shown(msgspec.Struct, frozen=True, kw_only=True):
-    """A page. context: all that its template sees, and its `.json` twin. nav: the entry of the navigation it is in."""
+class PageView(msgspec.Struct, frozen=True, kw_only=True):
+    """A page to render."""
 
     template: str
     context: msgspec.Struct
+    """What the template gets as `page`, and what the page's JSON view is."""
     title: str
     nav: str = ""
-    crumbs: tuple[Crumb, ...] = ()
+    """The entry of the navigation that is current."""
+    breadcrumbs: tuple[Breadcrumb, ...] = ()
     status: int = 200
     headers: dict[str, str] = {}
 
 
-class Moved(msgspec.Struct, frozen=True):
-    """Look there now (303), perhaps with a cookie set: (name, value, seconds)."""
+class Redirect(msgspec.Struct, frozen=True):
+    """A 303."""
 
     to: str
     cookie: tuple[str, str, int] | None = None
+    """Name, value and lifetime in seconds."""
 
 
-Answer: TypeAlias = Shown | Moved | Response
-View: TypeAlias = Callable[[Ask], Awaitable[Answer]]
+PageResponse: TypeAlias = PageView | Redirect | Response
+Handler: TypeAlias = Callable[[PageRequest], Awaitable[PageResponse]]
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """An address. open: seen without signing in. twin: whether it has a `.json`."""
+    """A page's path and handlers."""
 
     path: str
-    get: View | None = None
-    post: View | None = None
-    open: bool = False
-    twin: bool = True
+    get: Handler | None = None
+    post: Handler | None = None
+    public: bool = False
+    """Whether it is shown without signing in."""
+    has_json: bool = True
+    """Whether the same path with `.json` gives the context as JSON."""
 
 
 async def read_form(request: Request) -> list[tuple[str, str]]:

@@ -10,7 +10,7 @@ import msgspec
 
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, Reason, say
-from crocevia.panel.web import Ask
+from crocevia.panel.web import PageRequest
 from crocevia.runtime.control import audit, removal
 from crocevia.runtime.control.apply import Applied, apply_in, load_state
 from crocevia.runtime.control.declarations import Spec, parse, place_of
@@ -21,20 +21,20 @@ from crocevia.storage.home import engine_keys, write_engine_keys
 T = TypeVar("T")
 
 
-async def change(ask: Ask, work: Callable[[Transaction], T]) -> T:
+async def change(request: PageRequest, work: Callable[[Transaction], T]) -> T:
     """Do `work` durably, then serve what it declared. Raises what `work` raises, and GatewayError(UNAVAILABLE)."""
-    stored = engine_keys(ask.services.home)
+    stored = engine_keys(request.services.home)
     try:
-        result = await ask.services.database.write(work)
+        result = await request.services.database.write(work)
     except GatewayError as error:
-        if error.code is Code.UNAVAILABLE and engine_keys(ask.services.home) != stored:
-            write_engine_keys(ask.services.home, stored)  # the file was written, the commit then failed
+        if error.code is Code.UNAVAILABLE and engine_keys(request.services.home) != stored:
+            write_engine_keys(request.services.home, stored)  # the file was written, the commit then failed
         raise
-    await ask.services.catalogue.refresh()
+    await request.services.catalogue.refresh()
     return result
 
 
-async def declare(ask: Ask, table: str, name: str, entry: dict[str, Any], seen: str | None) -> Applied:
+async def declare(request: PageRequest, table: str, name: str, entry: dict[str, Any], etag: str | None) -> Applied:
     """Create (`seen` None) or change one declared entry. `seen`: `mark` of the value that the person was looking at.
 
     Raises Refused, GatewayError CONFLICT if somebody else changed it meanwhile, NOT_FOUND.
@@ -43,52 +43,52 @@ async def declare(ask: Ask, table: str, name: str, entry: dict[str, Any], seen: 
 
     def work(tx: Transaction) -> Applied:
         before = getattr(load_state(tx), table).get(name)
-        _check_seen(table, name, before, seen)
-        applied = apply_in(tx, ask.services.home, declaration, check_engine=ask.services.check_engine)
+        _check_seen(table, name, before, etag)
+        applied = apply_in(tx, request.services.home, declaration, check_engine=request.services.check_engine)
         after = getattr(declaration, table)[0]
         changes: dict[str, tuple[str | None, str | None]] = dict(audit.differences(before, after))
         if declaration.secret(table, name) is not None:
             changes["secret"] = (None, None)
-        audit.note(tx, ask.actor, "created" if before is None else "changed", table, name, changes)
+        audit.note(tx, request.actor, "created" if before is None else "changed", table, name, changes)
         return applied
 
-    return await change(ask, work)
+    return await change(request, work)
 
 
-async def remove(ask: Ask, table: str, name: str) -> None:
+async def remove(request: PageRequest, table: str, name: str) -> None:
     """Take an entry away. Raises GatewayError NOT_FOUND, or CONFLICT with what needs it."""
 
     def work(tx: Transaction) -> None:
         before = removal.remove(tx, table, name)
-        audit.note(tx, ask.actor, "removed", table, name, audit.differences(before, None))
+        audit.note(tx, request.actor, "removed", table, name, audit.differences(before, None))
 
-    await change(ask, work)
+    await change(request, work)
 
 
-async def load(ask: Ask, table: str) -> dict[str, Any]:
+async def load(request: PageRequest, table: str) -> dict[str, Any]:
     """What is declared in `table`, by name."""
-    found: dict[str, Any] = await ask.services.database.read(lambda tx: getattr(load_state(tx), table))
+    found: dict[str, Any] = await request.services.database.read(lambda tx: getattr(load_state(tx), table))
     return found
 
 
-async def find(ask: Ask, table: str, name: str) -> Any:
+async def find(request: PageRequest, table: str, name: str) -> Any:
     """One declared value. Raises GatewayError(NOT_FOUND)."""
-    spec = (await load(ask, table)).get(name)
+    spec = (await load(request, table)).get(name)
     if spec is None:
         raise GatewayError(Reason.NOT_FOUND)
     return spec
 
 
-def mark(spec: Spec | None) -> str:
+def etag_of(spec: Spec | None) -> str:
     """A few characters that change with the value."""
     return "" if spec is None else hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:16]
 
 
-def _check_seen(table: str, name: str, before: Spec | None, seen: str | None) -> None:
+def _check_seen(table: str, name: str, before: Spec | None, etag: str | None) -> None:
     key = "encode" if table == "recipes" else "name"
-    if seen is None and before is not None:
+    if etag is None and before is not None:
         raise Refused([Problem(f"{place_of(table, name)}.{key}", say(Reason.NAME_TAKEN))])
-    if seen is not None and before is None:
+    if etag is not None and before is None:
         raise GatewayError(Reason.NOT_FOUND)
-    if seen is not None and mark(before) != seen:
+    if etag is not None and etag_of(before) != etag:
         raise Refused([Problem(place_of(table, name), say(Reason.CHANGED_MEANWHILE))])

@@ -8,10 +8,10 @@ from typing import Final
 import msgspec
 
 from crocevia.core.catalogue import AgentSpec, TeamSpec
-from crocevia.panel import samples, words
+from crocevia.panel import samples
 from crocevia.panel.forms import Field
 from crocevia.panel.pages.resource import Resource
-from crocevia.panel.web import Answer, Ask, Shown
+from crocevia.panel.web import PageRequest, PageResponse, PageView
 from crocevia.panel.writing import load
 
 
@@ -26,27 +26,27 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[str, ...]
 
 
-async def show(ask: Ask) -> Answer:
-    agents, teams = await load(ask, "agents"), await load(ask, "teams")
+async def show(request: PageRequest) -> PageResponse:
+    agents, teams = await load(request, "agents"), await load(request, "teams")
     context = Listing(agents=list(agents.values()), teams=list(teams.values()))
-    return Shown(template="agents", context=context, title=words.say(ask.language, "nav.agents"), nav="agents")
+    return PageView(template="agents", context=context, title=request.t("nav.agents"), nav="agents")
 
 
-async def _agent_options(ask: Ask) -> Mapping[str, Sequence[str]]:
-    return {"model": ("", *await load(ask, "models"))}
+async def _agent_options(request: PageRequest) -> Mapping[str, Sequence[str]]:
+    return {"model": ("", *await load(request, "models"))}
 
 
-async def _team_options(ask: Ask) -> Mapping[str, Sequence[str]]:
-    agents: dict[str, AgentSpec] = await load(ask, "agents")
+async def _team_options(request: PageRequest) -> Mapping[str, Sequence[str]]:
+    agents: dict[str, AgentSpec] = await load(request, "agents")
     return {"orchestrator": tuple(agent.name for agent in agents.values() if agent.mode == "primary")}
 
 
-async def _team_more(ask: Ask, name: str) -> Known:
-    return Known(agents=tuple(await load(ask, "agents")))
+async def _team_more(request: PageRequest, name: str) -> Known:
+    return Known(agents=tuple(await load(request, "agents")))
 
 
-def _from_api(path: str) -> Callable[[Ask, str], list[samples.Sample]]:
-    return lambda ask, name: samples.request(ask.origin, path, None, {"Authorization": samples.API_KEY}, {})
+def _from_api(path: str) -> Callable[[PageRequest, str], list[samples.Sample]]:
+    return lambda request, name: samples.request(request.origin, path, None, {"Authorization": samples.API_KEY}, {})
 
 
 AGENTS: Final = Resource(

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from crocevia.kit import SWITCHES
-from crocevia.panel import samples, words
+from crocevia.panel import samples
 from crocevia.panel.samples import API_KEY, OPERATOR_TOKEN, PROJECT_KEY, Sample
-from crocevia.panel.web import Answer, Ask, Page, Shown
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView
 
 _QUESTION: Final = '{"model": "openclaw", "input": "Ciao! Chi sei?"}'
 _CHAT: Final = '{"model": "openclaw", "messages": [{"role": "user", "content": "Ciao! Chi sei?"}]}'
@@ -87,31 +87,31 @@ KNOWN: Final = (
 )
 
 
-async def show(ask: Ask) -> Answer:
-    projects = tuple(ask.services.catalogue.current.projects)
-    project = next((name for name in projects if name == ask.query.get("project")), next(iter(projects), "default"))
+async def show(request: PageRequest) -> PageResponse:
+    projects = tuple(request.services.catalogue.current.projects)
+    project = next((name for name in projects if name == request.query.get("project")), next(iter(projects), "default"))
     addresses = [
         Address(
             key=known.key,
             method=known.method,
             path=known.path,
             secret=known.secret,
-            samples=known.made(ask.origin, project),
+            samples=known.made(request.origin, project),
         )
         for known in KNOWN
-        if _answers(known.path, ask.services.paths)
+        if _answers(known.path, request.services.paths)
     ]
     context = Context(
-        origin=ask.origin,
+        origin=request.origin,
         project=project,
         projects=projects,
         addresses=addresses,
         switches=[
-            Switch(name=switch.name, default=switch.default, text=switch.it if ask.language == "it" else switch.en)
+            Switch(name=switch.name, default=switch.default, text=switch.it if request.language == "it" else switch.en)
             for switch in SWITCHES
         ],
     )
-    return Shown(template="api", context=context, title=words.say(ask.language, "api.title"), nav="playground")
+    return PageView(template="api", context=context, title=request.t("api.title"), nav="playground")
 
 
 def _answers(path: str, paths: Collection[str]) -> bool:

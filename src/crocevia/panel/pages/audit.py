@@ -6,8 +6,7 @@ from typing import Final
 
 import msgspec
 
-from crocevia.panel import words
-from crocevia.panel.web import Answer, Ask, Crumb, Page, Shown
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView
 from crocevia.runtime.control import audit
 
 KINDS: Final = (
@@ -25,18 +24,20 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     older: str | None
 
 
-async def show(ask: Ask) -> Answer:
-    kind = next((kind for kind in KINDS if kind == ask.query.get("kind")), None)
-    before = ask.query.get("before") or audit.LAST
-    found = await ask.services.database.read(lambda tx: audit.entries(tx, before=before, most=PER_PAGE + 1, kind=kind))
+async def show(request: PageRequest) -> PageResponse:
+    kind = next((kind for kind in KINDS if kind == request.query.get("kind")), None)
+    before = request.query.get("before") or audit.LAST
+    found = await request.services.database.read(
+        lambda tx: audit.entries(tx, before=before, most=PER_PAGE + 1, kind=kind)
+    )
     entries = found[:PER_PAGE]
     context = Context(entries=entries, kinds=KINDS, kind=kind, older=entries[-1].id if len(found) > PER_PAGE else None)
-    return Shown(
+    return PageView(
         template="audit",
         context=context,
-        title=words.say(ask.language, "audit.title"),
+        title=request.t("audit.title"),
         nav="settings",
-        crumbs=(Crumb(words.say(ask.language, "nav.settings"), "/panel/settings"),),
+        breadcrumbs=(Breadcrumb(request.t("nav.settings"), "/panel/settings"),),
     )
 
 

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.panel import samples, words
-from crocevia.panel.web import Answer, Ask, Crumb, Page, Shown
+from crocevia.panel import samples
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView
 from crocevia.runtime.control.calls import CallFilter, CallPage, CallRow, call, calls
 
 _TEXTS: Final = ("project", "encode", "model", "engine", "door", "session", "outcome")
@@ -25,7 +25,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     encodes: tuple[str, ...]
     running: int
     first_page: bool
-    mark: str
+    etag: str
 
 
 class One(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,13 +33,15 @@ class One(msgspec.Struct, frozen=True, kw_only=True):
     samples: list[samples.Sample]
 
 
-async def show(ask: Ask) -> Answer:
-    filters = {name: ask.query[name].strip() for name in (*_TEXTS, "min_cost") if ask.query.get(name, "").strip()}
+async def show(request: PageRequest) -> PageResponse:
+    filters = {
+        name: request.query[name].strip() for name in (*_TEXTS, "min_cost") if request.query.get(name, "").strip()
+    }
     given: dict[str, object] = {name: filters[name] for name in _TEXTS if name in filters}
     wanted = msgspec.convert(given | {"min_cost": _cost(filters)}, CallFilter)
-    before = ask.query.get("before")
-    found = await ask.services.database.read(lambda tx: calls(tx, wanted, most=PER_PAGE, before=before))
-    catalogue = ask.services.catalogue.current
+    before = request.query.get("before")
+    found = await request.services.database.read(lambda tx: calls(tx, wanted, most=PER_PAGE, before=before))
+    catalogue = request.services.catalogue.current
     newest = found.rows[0] if found.rows else None
     unsettled = sum(row.outcome is None for row in found.rows)
     context = Context(
@@ -47,23 +49,23 @@ async def show(ask: Ask) -> Answer:
         filters=filters,
         projects=tuple(catalogue.projects),
         encodes=("agente", *catalogue.recipes),
-        running=ask.services.gateway.active,
+        running=request.services.gateway.active,
         first_page=before is None,
-        mark=f"{newest.id if newest else ''}/{unsettled}",
+        etag=f"{newest.id if newest else ''}/{unsettled}",
     )
-    return Shown(template="calls", context=context, title=words.say(ask.language, "nav.calls"), nav="calls")
+    return PageView(template="calls", context=context, title=request.t("nav.calls"), nav="calls")
 
 
-async def show_one(ask: Ask) -> Answer:
-    found = await ask.services.database.read(lambda tx: call(tx, ask.query.get("id", "")))
+async def show_one(request: PageRequest) -> PageResponse:
+    found = await request.services.database.read(lambda tx: call(tx, request.query.get("id", "")))
     if found is None:
         raise GatewayError(Reason.NOT_FOUND)
-    return Shown(
+    return PageView(
         template="call",
-        context=One(call=found, samples=samples.agent_call(ask.origin, found.project) if found.project else []),
+        context=One(call=found, samples=samples.agent_call(request.origin, found.project) if found.project else []),
         title=found.id,
         nav="calls",
-        crumbs=(Crumb(words.say(ask.language, "nav.calls"), "/panel/calls"),),
+        breadcrumbs=(Breadcrumb(request.t("nav.calls"), "/panel/calls"),),
     )
 
 

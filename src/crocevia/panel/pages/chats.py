@@ -7,8 +7,8 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
-from crocevia.panel import samples, words
-from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
+from crocevia.panel import samples
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.runtime.control import audit, operator_view
 from crocevia.runtime.control.operator_view import ChatRow, Member, Step, TurnRow
 from crocevia.storage.database import Transaction
@@ -26,7 +26,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     only_open: bool
     older: str | None
     first_page: bool
-    mark: str
+    etag: str
 
 
 class One(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,108 +44,108 @@ class One(msgspec.Struct, frozen=True, kw_only=True):
     deepest: int
     longest: int
     members: list[Member]
-    mark: str
+    etag: str
     samples: list[samples.Sample]
     error: Sentence | None = None
 
 
-async def show(ask: Ask) -> Answer:
-    only_open = ask.query.get("open") == "1"
-    before = ask.query.get("before") or operator_view.LAST
-    found = await ask.services.database.read(lambda tx: operator_view.chats(tx, before, PER_PAGE + 1, only_open))
+async def show(request: PageRequest) -> PageResponse:
+    only_open = request.query.get("open") == "1"
+    before = request.query.get("before") or operator_view.LAST
+    found = await request.services.database.read(lambda tx: operator_view.chats(tx, before, PER_PAGE + 1, only_open))
     rows = found[:PER_PAGE]
     context = Listing(
         rows=rows,
         only_open=only_open,
         older=rows[-1].id if len(found) > PER_PAGE else None,
         first_page=before == operator_view.LAST,
-        mark="/".join(f"{row.id}{row.state}{row.open_turn}" for row in rows),
+        etag="/".join(f"{row.id}{row.state}{row.open_turn}" for row in rows),
     )
-    return Shown(template="chats", context=context, title=words.say(ask.language, "nav.chats"), nav="chats")
+    return PageView(template="chats", context=context, title=request.t("nav.chats"), nav="chats")
 
 
-async def show_one(ask: Ask) -> Answer:
-    return await _one(ask)
+async def show_one(request: PageRequest) -> PageResponse:
+    return await _one(request)
 
 
-async def cancel(ask: Ask) -> Answer:
-    chat = await _find(ask)
+async def cancel(request: PageRequest) -> PageResponse:
+    chat = await _find(request)
     try:
-        turn = await ask.services.turns.cancel(chat.user_id, chat.id)
+        turn = await request.services.turns.cancel(chat.user_id, chat.id)
     except GatewayError as error:
-        return await _refused(ask, error)
-    await _note(ask, "cancelled", chat.id, {"turn": (turn, None)})
-    return Moved(f"/panel/chats/one?id={chat.id}&done=cancelled")
+        return await _refused(request, error)
+    await _note(request, "cancelled", chat.id, {"turn": (turn, None)})
+    return Redirect(f"/panel/chats/one?id={chat.id}&done=cancelled")
 
 
-async def steer(ask: Ask) -> Answer:
-    chat, text = await _find(ask), ask.form.get("text", "").strip()
-    target = ask.form.get("to") or None
+async def steer(request: PageRequest) -> PageResponse:
+    chat, text = await _find(request), request.form.get("text", "").strip()
+    target = request.form.get("to") or None
     try:
         if not 0 < len(text) <= LONGEST:
             raise GatewayError(Reason.STEER_LENGTH, most=LONGEST)
-        turn = await ask.services.turns.steer(chat.user_id, chat.id, text, target)
+        turn = await request.services.turns.steer(chat.user_id, chat.id, text, target)
     except GatewayError as error:
-        return await _refused(ask, error)
-    await _note(ask, "steered", chat.id, {"turn": (None, turn), "to": (None, target)})
-    return Moved(f"/panel/chats/one?id={chat.id}&done=steered")
+        return await _refused(request, error)
+    await _note(request, "steered", chat.id, {"turn": (None, turn), "to": (None, target)})
+    return Redirect(f"/panel/chats/one?id={chat.id}&done=steered")
 
 
-async def _refused(ask: Ask, error: GatewayError) -> Shown:
+async def _refused(request: PageRequest, error: GatewayError) -> PageView:
     if error.code not in (Code.CONFLICT, Code.INVALID_REQUEST):
         raise error
-    shown = await _one(ask)
-    assert isinstance(shown.context, One)
-    return msgspec.structs.replace(
-        shown, context=msgspec.structs.replace(shown.context, error=error.message), status=409
-    )
+    view = await _one(request)
+    assert isinstance(view.context, One)
+    return msgspec.structs.replace(view, context=msgspec.structs.replace(view.context, error=error.message), status=409)
 
 
-async def _one(ask: Ask) -> Shown:
-    chat = await _find(ask)
-    turns = await ask.services.database.read(lambda tx: operator_view.turns(tx, chat.id, TURNS))
-    asked = ask.query.get("turn")
-    shown = next((turn.id for turn in turns if turn.id == asked), chat.open_turn or (turns[0].id if turns else None))
+async def _one(request: PageRequest) -> PageView:
+    chat = await _find(request)
+    turns = await request.services.database.read(lambda tx: operator_view.turns(tx, chat.id, TURNS))
+    asked = request.query.get("turn")
+    view = next((turn.id for turn in turns if turn.id == asked), chat.open_turn or (turns[0].id if turns else None))
     line = operator_view.Timeline(steps=[], earlier=False, head=0)
-    if shown is not None:
-        line = await ask.services.database.read(lambda tx: operator_view.timeline(tx, chat.id, shown))
+    if view is not None:
+        line = await request.services.database.read(lambda tx: operator_view.timeline(tx, chat.id, view))
     steps = line.steps
-    step = ask.query.get("step", "")
+    step = request.query.get("step", "")
     context = One(
         chat=chat,
         turns=turns,
-        turn=shown,
+        turn=view,
         steps=steps,
         step=min(max(int(step), 1), len(steps)) if step.isascii() and step.isdigit() and len(step) < 9 else len(steps),
         earlier=line.earlier,
-        open=shown is not None and shown == chat.open_turn,
+        open=view is not None and view == chat.open_turn,
         deepest=DEEPEST,
         longest=LONGEST,
-        members=line.members if shown == chat.open_turn else [],
-        mark=f"{shown}/{line.head}/{chat.state}/{chat.waiting}",
-        samples=samples.chat_events(ask.origin, chat.id),
+        members=line.members if view == chat.open_turn else [],
+        etag=f"{view}/{line.head}/{chat.state}/{chat.waiting}",
+        samples=samples.chat_events(request.origin, chat.id),
     )
-    return Shown(
+    return PageView(
         template="chat",
         context=context,
-        title=chat.title or words.say(ask.language, "chats.untitled"),
+        title=chat.title or request.t("chats.untitled"),
         nav="chats",
-        crumbs=(Crumb(words.say(ask.language, "nav.chats"), "/panel/chats"),),
+        breadcrumbs=(Breadcrumb(request.t("nav.chats"), "/panel/chats"),),
     )
 
 
-async def _find(ask: Ask) -> ChatRow:
-    found = await ask.services.database.read(lambda tx: operator_view.chat(tx, ask.query.get("id", "")))
+async def _find(request: PageRequest) -> ChatRow:
+    found = await request.services.database.read(lambda tx: operator_view.chat(tx, request.query.get("id", "")))
     if found is None:
         raise GatewayError(Reason.NOT_FOUND)
     return found
 
 
-async def _note(ask: Ask, action: str, name: str, changes: dict[str, tuple[str | None, str | None]]) -> None:
+async def _note(
+    request: PageRequest, action: str, name: str, changes: dict[str, tuple[str | None, str | None]]
+) -> None:
     def work(tx: Transaction) -> None:
-        audit.note(tx, ask.actor, action, "chats", name, changes)
+        audit.note(tx, request.actor, action, "chats", name, changes)
 
-    await ask.services.database.write(work)
+    await request.services.database.write(work)
 
 
 PAGES: Final = (

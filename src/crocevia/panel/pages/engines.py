@@ -7,11 +7,10 @@ from typing import Final, get_args
 import msgspec
 
 from crocevia.core.catalogue import EngineKind, EngineSpec
-from crocevia.panel import words
 from crocevia.panel.forms import Field
 from crocevia.panel.health import Health
 from crocevia.panel.pages.resource import Resource
-from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import find, load
 from crocevia.runtime.control.calls import CallFilter, CallRow, calls
 from crocevia.storage.database import Transaction
@@ -40,42 +39,42 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     last_failure: CallRow | None
 
 
-async def show(ask: Ask) -> Answer:
-    specs: dict[str, EngineSpec] = await load(ask, "engines")
-    health = await ask.state.health.look(specs, ask.services.engine)
-    failures = await ask.services.database.read(lambda tx: {name: _last_failure(tx, name) for name in specs})
-    models = ask.services.catalogue.current.models.values()
+async def show(request: PageRequest) -> PageResponse:
+    specs: dict[str, EngineSpec] = await load(request, "engines")
+    health = await request.state.health.look(specs, request.services.engine)
+    failures = await request.services.database.read(lambda tx: {name: _last_failure(tx, name) for name in specs})
+    models = request.services.catalogue.current.models.values()
     rows = [
         Row(
             engine=_without_script(spec),
             health=health[name],
-            has_key=_has_key(ask, name),
+            has_key=_has_key(request, name),
             models=[model.name for model in models if model.engine == name],
             last_failure=failures[name],
         )
         for name, spec in specs.items()
     ]
     checking = any(row.health.state == "checking" for row in rows)
-    title = words.say(ask.language, "engines.title")
-    return Shown(template="engines", context=Listing(rows=rows, checking=checking), title=title, nav="models")
+    title = request.t("engines.title")
+    return PageView(template="engines", context=Listing(rows=rows, checking=checking), title=title, nav="models")
 
 
-async def probe(ask: Ask) -> Answer:
-    name = ask.query.get("name", "")
-    await find(ask, "engines", name)
-    ask.state.health.forget(name)
-    await ask.state.health.look([name], ask.services.engine)
-    return Moved(f"{RESOURCE.address(name)}&done=checking")
+async def probe(request: PageRequest) -> PageResponse:
+    name = request.query.get("name", "")
+    await find(request, "engines", name)
+    request.state.health.forget(name)
+    await request.state.health.look([name], request.services.engine)
+    return Redirect(f"{RESOURCE.address(name)}&done=checking")
 
 
-async def _more(ask: Ask, name: str) -> More:
-    health = await ask.state.health.look([name], ask.services.engine)
-    failure = await ask.services.database.read(lambda tx: _last_failure(tx, name))
-    return More(health=health[name], has_key=_has_key(ask, name), last_failure=failure)
+async def _more(request: PageRequest, name: str) -> More:
+    health = await request.state.health.look([name], request.services.engine)
+    failure = await request.services.database.read(lambda tx: _last_failure(tx, name))
+    return More(health=health[name], has_key=_has_key(request, name), last_failure=failure)
 
 
-def _has_key(ask: Ask, name: str) -> bool:
-    catalogue = ask.services.catalogue.current
+def _has_key(request: PageRequest, name: str) -> bool:
+    catalogue = request.services.catalogue.current
     return name in catalogue.engines and bool(catalogue.engine_key(name))
 
 

@@ -8,8 +8,8 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
-from crocevia.panel import auth, words
-from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, local_path
+from crocevia.panel import auth, i18n
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect, local_path
 
 _YEAR: Final = 365 * 86_400
 
@@ -26,7 +26,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     shortest: int = auth.SHORTEST
 
 
-def _page(ask: Ask, template: str, context: Entrance, error: GatewayError | None = None) -> Shown:
+def _page(request: PageRequest, template: str, context: Entrance, error: GatewayError | None = None) -> PageView:
     status, headers = HTTPStatus.OK, {}
     if error is not None:
         context = msgspec.structs.replace(context, error=error.message)
@@ -36,62 +36,64 @@ def _page(ask: Ask, template: str, context: Entrance, error: GatewayError | None
             status = HTTPStatus.UNAUTHORIZED
         if error.retry_after is not None:
             headers["retry-after"] = str(error.retry_after)
-    title = words.say(ask.language, f"entry.{template}")
-    return Shown(template=template, context=context, title=title, status=status, headers=headers)
+    title = request.t(f"entry.{template}")
+    return PageView(template=template, context=context, title=title, status=status, headers=headers)
 
 
-async def show_setup(ask: Ask) -> Answer:
-    auth_token = ask.query.get("token", "")
-    valid = await auth.holds(ask, auth_token)
+async def show_setup(request: PageRequest) -> PageResponse:
+    auth_token = request.query.get("token", "")
+    valid = await auth.holds(request, auth_token)
     # The token stays in the page only: the twin repeats nothing that opens a door.
-    return _page(ask, "setup", Entrance(account=auth.ACCOUNT, ready=await auth.is_set_up(ask), valid=valid))
+    return _page(request, "setup", Entrance(account=auth.ACCOUNT, ready=await auth.is_set_up(request), valid=valid))
 
 
-async def do_setup(ask: Ask) -> Answer:
+async def do_setup(request: PageRequest) -> PageResponse:
     context = Entrance(account=auth.ACCOUNT, ready=False)
     try:
-        check_password(ask.form.get("password", ""), ask.form.get("again", ""))
-        cookie = await auth.set_up(ask, ask.query.get("token", ""), ask.form.get("password", ""))
+        check_password(request.form.get("password", ""), request.form.get("again", ""))
+        cookie = await auth.set_up(request, request.query.get("token", ""), request.form.get("password", ""))
     except GatewayError as error:
-        return _page(ask, "setup", context, error)
-    return Moved("/panel", (auth.COOKIE, cookie, auth.SESSION_SECONDS))
+        return _page(request, "setup", context, error)
+    return Redirect("/panel", (auth.COOKIE, cookie, auth.SESSION_SECONDS))
 
 
-async def show_login(ask: Ask) -> Answer:
-    if ask.session is not None:
-        return Moved(local_path(ask.query.get("next")))
-    ready = await auth.is_set_up(ask)
-    return _page(ask, "login", Entrance(account=auth.ACCOUNT, ready=ready, next=local_path(ask.query.get("next"))))
+async def show_login(request: PageRequest) -> PageResponse:
+    if request.session is not None:
+        return Redirect(local_path(request.query.get("next")))
+    ready = await auth.is_set_up(request)
+    return _page(
+        request, "login", Entrance(account=auth.ACCOUNT, ready=ready, next=local_path(request.query.get("next")))
+    )
 
 
-async def do_login(ask: Ask) -> Answer:
-    wanted = local_path(ask.form.get("next"))
+async def do_login(request: PageRequest) -> PageResponse:
+    wanted = local_path(request.form.get("next"))
     try:
-        password = ask.form.get("password", "")
+        password = request.form.get("password", "")
         if len(password) > auth.LONGEST:
             raise GatewayError(Reason.PASSWORD_WRONG)
-        cookie = await auth.sign_in(ask, password)
+        cookie = await auth.sign_in(request, password)
     except GatewayError as error:
         if error.code is Code.UNAVAILABLE:
             raise
-        ready = await auth.is_set_up(ask)
-        return _page(ask, "login", Entrance(account=auth.ACCOUNT, ready=ready, next=wanted), error)
-    return Moved(wanted, (auth.COOKIE, cookie, auth.SESSION_SECONDS))
+        ready = await auth.is_set_up(request)
+        return _page(request, "login", Entrance(account=auth.ACCOUNT, ready=ready, next=wanted), error)
+    return Redirect(wanted, (auth.COOKIE, cookie, auth.SESSION_SECONDS))
 
 
-async def do_logout(ask: Ask) -> Answer:
-    await auth.sign_out(ask)
-    return Moved("/panel/login?done=signed_out", (auth.COOKIE, "", 0))
+async def do_logout(request: PageRequest) -> PageResponse:
+    await auth.sign_out(request)
+    return Redirect("/panel/login?done=signed_out", (auth.COOKIE, "", 0))
 
 
-async def do_preferences(ask: Ask) -> Answer:
+async def do_preferences(request: PageRequest) -> PageResponse:
     """One cookie, and back to where the person was, without what the address said about language or notices."""
-    back = local_path(ask.form.get("back"))
-    for name, allowed in (("language", words.LANGUAGES), ("theme", ("auto", "light", "dark"))):
-        value = ask.form.get(name)
+    back = local_path(request.form.get("back"))
+    for name, allowed in (("language", i18n.LANGUAGES), ("theme", ("auto", "light", "dark"))):
+        value = request.form.get(name)
         if value in allowed:
-            return Moved(back, (f"crocevia_{name}", str(value), _YEAR))
-    return Moved(back)
+            return Redirect(back, (f"crocevia_{name}", str(value), _YEAR))
+    return Redirect(back)
 
 
 def check_password(password: str, again: str) -> None:
@@ -103,8 +105,8 @@ def check_password(password: str, again: str) -> None:
 
 
 PAGES: Final = (
-    Page(path="/panel/setup", get=show_setup, post=do_setup, open=True),
-    Page(path="/panel/login", get=show_login, post=do_login, open=True),
-    Page(path="/panel/logout", post=do_logout, open=True),
-    Page(path="/panel/preferences", post=do_preferences, open=True),
+    Page(path="/panel/setup", get=show_setup, post=do_setup, public=True),
+    Page(path="/panel/login", get=show_login, post=do_login, public=True),
+    Page(path="/panel/logout", post=do_logout, public=True),
+    Page(path="/panel/preferences", post=do_preferences, public=True),
 )

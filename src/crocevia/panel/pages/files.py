@@ -14,9 +14,9 @@ from starlette.responses import StreamingResponse
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.core.limits import Limits
-from crocevia.panel import samples, words
+from crocevia.panel import samples
 from crocevia.panel.render import PRIVATE
-from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.runtime.control import audit, chat_attachments, files
 from crocevia.runtime.control.chat_attachments import Attachment
 from crocevia.runtime.control.files import Entry
@@ -63,7 +63,7 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     is_file: bool
     problem: Sentence | None
     attachments: list[Attachment]
-    seen: str
+    etag: str
     most_bytes: int
     most_lines: int
     limits: Limits
@@ -71,57 +71,59 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     draft: Draft | None = None
 
 
-async def show(ask: Ask) -> Answer:
-    return await _shown(ask)
+async def show(request: PageRequest) -> PageResponse:
+    return await _shown(request)
 
 
-async def write(ask: Ask) -> Answer:
+async def write(request: PageRequest) -> PageResponse:
     """Other content for a text file, if it still is as it was shown."""
-    space, path = await _space(ask), _path(ask)
-    text = _typed(ask)
+    space, path = await _space(request), _path(request)
+    text = _typed(request)
     try:
-        _, held, _ = await files.read(ask.services.control, space.user_id, space.id, path)
-        if _digest(held) != ask.form.get("seen"):
+        _, held, _ = await files.read(request.services.control, space.user_id, space.id, path)
+        if _digest(held) != request.form.get("etag"):
             raise GatewayError(Reason.CHANGED_MEANWHILE)
-        await files.replace(ask.services.control, space.user_id, space.id, path, text)
+        await files.replace(request.services.control, space.user_id, space.id, path, text)
     except GatewayError as error:
-        return await _refused(ask, Draft(path, text, error.message), error)
-    await _note(ask, "changed", f"{space.name}{path}")
-    return Moved(f"{_address(space, path)}&done=saved")
+        return await _refused(request, Draft(path, text, error.message), error)
+    await _note(request, "changed", f"{space.name}{path}")
+    return Redirect(f"{_address(space, path)}&done=saved")
 
 
-async def create(ask: Ask) -> Answer:
+async def create(request: PageRequest) -> PageResponse:
     """A new text file in the folder that is shown."""
-    space, name, text = await _space(ask), ask.form.get("name", "").strip().strip("/"), _typed(ask)
-    path = f"{_path(ask).rstrip('/')}/{name}"
+    space, name, text = await _space(request), request.form.get("name", "").strip().strip("/"), _typed(request)
+    path = f"{_path(request).rstrip('/')}/{name}"
     try:
         if not name:
             raise GatewayError(Reason.NAME_SHAPE)
-        await files.create(ask.services.control, space.user_id, space.id, path, text)
+        await files.create(request.services.control, space.user_id, space.id, path, text)
     except GatewayError as error:
-        return await _refused(ask, Draft(name, text, error.message), error)
-    await _note(ask, "created", f"{space.name}{path}")
-    return Moved(f"{_address(space, path)}&done=created")
+        return await _refused(request, Draft(name, text, error.message), error)
+    await _note(request, "created", f"{space.name}{path}")
+    return Redirect(f"{_address(space, path)}&done=created")
 
 
-async def _refused(ask: Ask, draft: Draft, error: GatewayError) -> Shown:
+async def _refused(request: PageRequest, draft: Draft, error: GatewayError) -> PageView:
     if error.code not in (Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.TOO_LARGE):
         raise error
-    shown = await _shown(ask, draft)
-    return msgspec.structs.replace(shown, status=409 if error.code is Code.CONFLICT else 422)
+    view = await _shown(request, draft)
+    return msgspec.structs.replace(view, status=409 if error.code is Code.CONFLICT else 422)
 
 
-async def _shown(ask: Ask, draft: Draft | None = None) -> Shown:
-    spaces = await _spaces(ask)
-    space = next((space for space in spaces if space.id == ask.query.get("workspace")), spaces[0] if spaces else None)
-    path = _path(ask)
+async def _shown(request: PageRequest, draft: Draft | None = None) -> PageView:
+    spaces = await _spaces(request)
+    space = next(
+        (space for space in spaces if space.id == request.query.get("workspace")), spaces[0] if spaces else None
+    )
+    path = _path(request)
     entry: Entry | None = None
     entries: list[Entry] | None = None
     text: str | None = None
     problem: Sentence | None = None
     if space is not None:
         try:
-            entry, text, entries = await files.read(ask.services.control, space.user_id, space.id, path)
+            entry, text, entries = await files.read(request.services.control, space.user_id, space.id, path)
         except GatewayError as error:
             if error.code not in (Code.INVALID_REQUEST, Code.TOO_LARGE):
                 raise
@@ -139,99 +141,103 @@ async def _shown(ask: Ask, draft: Draft | None = None) -> Shown:
         cut=text is not None and len(text) > LONGEST,
         is_file=text is not None or (problem is not None and problem.reason in _FILES),
         problem=problem,
-        attachments=await ask.services.database.read(lambda tx: operator_view.all_attachments(tx, now, MOST)),
-        seen=_digest(text),
+        attachments=await request.services.database.read(lambda tx: operator_view.all_attachments(tx, now, MOST)),
+        etag=_digest(text),
         most_bytes=MAX_BYTES,
         most_lines=MAX_LINES,
-        limits=ask.services.control.limits,
-        samples=[] if space is None else _samples(ask, space, path),
+        limits=request.services.control.limits,
+        samples=[] if space is None else _samples(request, space, path),
         draft=draft,
     )
-    return Shown(
+    return PageView(
         template="files",
         context=context,
-        title=names[-1] if names else words.say(ask.language, "nav.files"),
+        title=names[-1] if names else request.t("nav.files"),
         nav="settings",
-        crumbs=(Crumb(words.say(ask.language, "nav.files"), "/panel/files"),) if names else (),
+        breadcrumbs=(Breadcrumb(request.t("nav.files"), "/panel/files"),) if names else (),
     )
 
 
-async def download(ask: Ask) -> Answer:
-    space = await _space(ask)
-    entry, file = await files.open_file(ask.services.control, space.user_id, space.id, ask.query.get("path", ""))
+async def download(request: PageRequest) -> PageResponse:
+    space = await _space(request)
+    entry, file = await files.open_file(
+        request.services.control, space.user_id, space.id, request.query.get("path", "")
+    )
     return _saved(entry.name, entry.size, file)
 
 
-async def download_attachment(ask: Ask) -> Answer:
-    found = await _attachment(ask)
+async def download_attachment(request: PageRequest) -> PageResponse:
+    found = await _attachment(request)
     known, file = await chat_attachments.open_file(
-        ask.services.control, found.user_id, found.workspace_id, found.chat_id, found.id
+        request.services.control, found.user_id, found.workspace_id, found.chat_id, found.id
     )
     return _saved(known.name, known.size, file)
 
 
-async def remove(ask: Ask) -> Answer:
-    space, path = await _space(ask), ask.query.get("path", "")
-    await files.delete(ask.services.control, space.user_id, space.id, path, False)
-    await _note(ask, "removed", f"{space.name}{path}")
+async def remove(request: PageRequest) -> PageResponse:
+    space, path = await _space(request), request.query.get("path", "")
+    await files.delete(request.services.control, space.user_id, space.id, path, False)
+    await _note(request, "removed", f"{space.name}{path}")
     above = path.rpartition("/")[0] or "/"
-    return Moved(f"{_address(space, above)}&done=removed")
+    return Redirect(f"{_address(space, above)}&done=removed")
 
 
-async def remove_attachment(ask: Ask) -> Answer:
-    found = await _attachment(ask)
-    await chat_attachments.delete(ask.services.control, found.user_id, found.workspace_id, found.chat_id, found.id)
-    await _note(ask, "removed", found.name)
-    return Moved("/panel/files?done=removed")
+async def remove_attachment(request: PageRequest) -> PageResponse:
+    found = await _attachment(request)
+    await chat_attachments.delete(request.services.control, found.user_id, found.workspace_id, found.chat_id, found.id)
+    await _note(request, "removed", found.name)
+    return Redirect("/panel/files?done=removed")
 
 
-async def _spaces(ask: Ask) -> list[Space]:
-    rows = await ask.services.database.read(lambda tx: operator_view.all_workspaces(tx, MOST))
+async def _spaces(request: PageRequest) -> list[Space]:
+    rows = await request.services.database.read(lambda tx: operator_view.all_workspaces(tx, MOST))
     return [Space(**row._asdict()) for row in rows]
 
 
-async def _space(ask: Ask) -> Space:
-    wanted = ask.query.get("workspace")
-    found = next((space for space in await _spaces(ask) if space.id == wanted), None)
+async def _space(request: PageRequest) -> Space:
+    wanted = request.query.get("workspace")
+    found = next((space for space in await _spaces(request) if space.id == wanted), None)
     if found is None:
         raise GatewayError(Reason.NOT_FOUND)
     return found
 
 
-async def _attachment(ask: Ask) -> Attachment:
-    found = await ask.services.database.read(lambda tx: operator_view.find_attachment(tx, ask.query.get("id", "")))
+async def _attachment(request: PageRequest) -> Attachment:
+    found = await request.services.database.read(
+        lambda tx: operator_view.find_attachment(tx, request.query.get("id", ""))
+    )
     if found is None or found.deleted_at is not None:
         raise GatewayError(Reason.NOT_FOUND)
     return found
 
 
-async def _note(ask: Ask, action: str, name: str) -> None:
+async def _note(request: PageRequest, action: str, name: str) -> None:
     def work(tx: Transaction) -> None:
-        audit.note(tx, ask.actor, action, "files", name)
+        audit.note(tx, request.actor, action, "files", name)
 
-    await ask.services.database.write(work)
+    await request.services.database.write(work)
 
 
-def _path(ask: Ask) -> str:
-    return f"/{ask.query.get('path', '').strip('/')}"
+def _path(request: PageRequest) -> str:
+    return f"/{request.query.get('path', '').strip('/')}"
 
 
 def _address(space: Space, path: str) -> str:
     return f"/panel/files?workspace={space.id}&path={quote(path, safe='')}"
 
 
-def _typed(ask: Ask) -> str:
+def _typed(request: PageRequest) -> str:
     """Browsers send line ends their own way."""
-    return ask.form.get("text", "").replace("\r\n", "\n").replace("\r", "\n")
+    return request.form.get("text", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _digest(text: str | None) -> str:
     return "" if text is None else hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _samples(ask: Ask, space: Space, path: str) -> list[samples.Sample]:
+def _samples(request: PageRequest, space: Space, path: str) -> list[samples.Sample]:
     address = f"/api/v1/workspaces/{space.id}/files?path={quote(path, safe='/')}"
-    return samples.request(ask.origin, address, None, {"Authorization": samples.API_KEY}, {})
+    return samples.request(request.origin, address, None, {"Authorization": samples.API_KEY}, {})
 
 
 def _saved(name: str, size: int, file: IO[bytes]) -> StreamingResponse:
@@ -255,10 +261,10 @@ async def _blocks(file: IO[bytes], size: int) -> AsyncIterator[bytes]:
 
 PAGES: Final = (
     Page(path="/panel/files", get=show),
-    Page(path="/panel/files/write", get=show, post=write, twin=False),
-    Page(path="/panel/files/create", get=show, post=create, twin=False),
-    Page(path="/panel/files/download", get=download, twin=False),
+    Page(path="/panel/files/write", get=show, post=write, has_json=False),
+    Page(path="/panel/files/create", get=show, post=create, has_json=False),
+    Page(path="/panel/files/download", get=download, has_json=False),
     Page(path="/panel/files/remove", post=remove),
-    Page(path="/panel/files/attachment", get=download_attachment, twin=False),
+    Page(path="/panel/files/attachment", get=download_attachment, has_json=False),
     Page(path="/panel/files/attachment/remove", post=remove_attachment),
 )

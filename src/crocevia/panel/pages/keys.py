@@ -9,9 +9,9 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence, say
-from crocevia.panel import samples, words
+from crocevia.panel import samples
 from crocevia.panel.pages.projects import Secret
-from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import change
 from crocevia.runtime.control import audit
 from crocevia.runtime.control.api_keys import MAX_LIVE, SCOPES, Minted, mint
@@ -42,58 +42,58 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     error: Sentence | None = None
 
 
-async def show(ask: Ask) -> Answer:
-    return await _listing(ask)
+async def show(request: PageRequest) -> PageResponse:
+    return await _listing(request)
 
 
-async def create(ask: Ask) -> Answer:
-    name = ask.form.get("name", "").strip()
+async def create(request: PageRequest) -> PageResponse:
+    name = request.form.get("name", "").strip()
     if not name or len(name) > _LONGEST or not name.isprintable():
-        return await _listing(ask, say(Reason.NAME_SHAPE), HTTPStatus.UNPROCESSABLE_ENTITY)
-    days = next((days for days in DAYS if str(days) == ask.form.get("days")), 90)
+        return await _listing(request, say(Reason.NAME_SHAPE), HTTPStatus.UNPROCESSABLE_ENTITY)
+    days = next((days for days in DAYS if str(days) == request.form.get("days")), 90)
     now = time.time()
 
     def work(tx: Transaction) -> Minted:
         if api_keys.count_live(tx, _operator(tx)) >= MAX_LIVE:
             raise GatewayError(Reason.LIMIT_REACHED, code=Code.CONFLICT, limit=MAX_LIVE)
         expires = now + days * 86_400 if days else None
-        minted = mint(tx, ask.services.home, _operator(tx), name, scopes=SCOPES, expires_at=expires, now=now)
-        audit.note(tx, ask.actor, "created", "api_keys", name, {"id": (None, minted.id)})
+        minted = mint(tx, request.services.home, _operator(tx), name, scopes=SCOPES, expires_at=expires, now=now)
+        audit.note(tx, request.actor, "created", "api_keys", name, {"id": (None, minted.id)})
         return minted
 
-    minted = await change(ask, work)
-    return Shown(
+    minted = await change(request, work)
+    return PageView(
         template="secret",
         context=Secret(
             name=name,
             secret=minted.token,
             back="/panel/keys",
             variable=samples.API_KEY,
-            samples=_use(ask),
+            samples=_use(request),
         ),
-        title=words.say(ask.language, "secret.api_key"),
+        title=request.t("secret.api_key"),
         nav="settings",
-        crumbs=(Crumb(words.say(ask.language, "nav.keys"), "/panel/keys"),),
+        breadcrumbs=(Breadcrumb(request.t("nav.keys"), "/panel/keys"),),
     )
 
 
-async def revoke(ask: Ask) -> Answer:
-    key_id = ask.query.get("id", "")
+async def revoke(request: PageRequest) -> PageResponse:
+    key_id = request.query.get("id", "")
 
     def work(tx: Transaction) -> None:
         found = api_keys.find(tx, key_id)
         if found is None or not api_keys.revoke(tx, _operator(tx), key_id, time.time()):
             raise GatewayError(Reason.NOT_FOUND)
-        audit.note(tx, ask.actor, "revoked", "api_keys", found.name, {"id": (key_id, None)})
+        audit.note(tx, request.actor, "revoked", "api_keys", found.name, {"id": (key_id, None)})
 
-    await change(ask, work)
-    ask.services.keys_changed()
-    return Moved("/panel/keys?done=revoked")
+    await change(request, work)
+    request.services.keys_changed()
+    return Redirect("/panel/keys?done=revoked")
 
 
-async def _listing(ask: Ask, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> Shown:
+async def _listing(request: PageRequest, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> PageView:
     now = time.time()
-    keys = await ask.services.database.read(lambda tx: api_keys.listed(tx, _operator(tx), MOST))
+    keys = await request.services.database.read(lambda tx: api_keys.listed(tx, _operator(tx), MOST))
     rows = [
         Row(
             id=key.id,
@@ -106,13 +106,13 @@ async def _listing(ask: Ask, error: Sentence | None = None, status: HTTPStatus =
         )
         for key in keys
     ]
-    context = Listing(rows=rows, days=DAYS, samples=_use(ask), error=error)
-    title = words.say(ask.language, "nav.keys")
-    return Shown(template="keys", context=context, title=title, nav="settings", status=status)
+    context = Listing(rows=rows, days=DAYS, samples=_use(request), error=error)
+    title = request.t("nav.keys")
+    return PageView(template="keys", context=context, title=title, nav="settings", status=status)
 
 
-def _use(ask: Ask) -> list[samples.Sample]:
-    return samples.request(ask.origin, "/api/v1/teams", None, {"Authorization": samples.API_KEY}, {})
+def _use(request: PageRequest) -> list[samples.Sample]:
+    return samples.request(request.origin, "/api/v1/teams", None, {"Authorization": samples.API_KEY}, {})
 
 
 def _operator(tx: Transaction) -> str:

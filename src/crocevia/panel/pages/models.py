@@ -13,10 +13,10 @@ from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
 from crocevia.core.errors import GatewayError, Sentence
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
-from crocevia.panel import forms, words
+from crocevia.panel import forms
 from crocevia.panel.forms import Field
 from crocevia.panel.pages.resource import Editor, Resource
-from crocevia.panel.web import Answer, Ask, Page, Shown, plain
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, plain
 from crocevia.panel.writing import find, load
 from crocevia.policy.prices import cost, declared, usd
 from crocevia.runtime.gateway import CallDraft
@@ -64,35 +64,35 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
     tested: Tested | None
 
 
-async def show(ask: Ask) -> Answer:
-    models: dict[str, ModelSpec] = await load(ask, "models")
-    rows = [Row(model=model, projects=_users(ask, name)) for name, model in models.items()]
-    title = words.say(ask.language, "models.title")
-    return Shown(template="models", context=Listing(rows=rows), title=title, nav="models")
+async def show(request: PageRequest) -> PageResponse:
+    models: dict[str, ModelSpec] = await load(request, "models")
+    rows = [Row(model=model, projects=_users(request, name)) for name, model in models.items()]
+    title = request.t("models.title")
+    return PageView(template="models", context=Listing(rows=rows), title=title, nav="models")
 
 
-async def test(ask: Ask) -> Answer:
+async def test(request: PageRequest) -> PageResponse:
     """One real call through the gateway, with its record and its cost."""
-    name = ask.query.get("name", "")
-    await find(ask, "models", name)
-    tested = await _call(ask, name)
-    more = msgspec.structs.replace(await _more(ask, name), tested=tested)
-    return await RESOURCE.editor(ask, name, more)
+    name = request.query.get("name", "")
+    await find(request, "models", name)
+    tested = await _call(request, name)
+    more = msgspec.structs.replace(await _more(request, name), tested=tested)
+    return await RESOURCE.editor(request, name, more)
 
 
-async def preview(ask: Ask) -> Answer:
+async def preview(request: PageRequest) -> PageResponse:
     """What the typed prices would make of two calls; nothing is saved."""
-    name = ask.query.get("name", "")
-    spec: ModelSpec = await find(ask, "models", name)
-    entry = forms.entry(RESOURCE.fields, ask.form, plain(spec)) | {"name": name}
-    form = await RESOURCE.refilled(ask, entry, (), ask.form.get("seen", ""))
-    more = msgspec.structs.replace(await _more(ask, name), examples=_examples(entry.get("prices")))
-    shown = await RESOURCE.editor(ask, name, more, form)
-    assert isinstance(shown.context, Editor)
-    return shown
+    name = request.query.get("name", "")
+    spec: ModelSpec = await find(request, "models", name)
+    entry = forms.entry(RESOURCE.fields, request.form, plain(spec)) | {"name": name}
+    form = await RESOURCE.refilled(request, entry, (), request.form.get("etag", ""))
+    more = msgspec.structs.replace(await _more(request, name), examples=_examples(entry.get("prices")))
+    view = await RESOURCE.editor(request, name, more, form)
+    assert isinstance(view.context, Editor)
+    return view
 
 
-async def _call(ask: Ask, name: str) -> Tested:
+async def _call(request: PageRequest, name: str) -> Tested:
     project = ProjectSpec(name=TESTER, model=name, mode="agent")
     draft = CallDraft(
         door="panel", encode="test", messages=(user(QUESTION),), options=GenerationOptions(max_tokens=256)
@@ -100,7 +100,7 @@ async def _call(ask: Ask, name: str) -> Tested:
     started, first, error = time.monotonic(), None, None
     text, usage = "", Usage()
     try:
-        gateway = ask.services.gateway
+        gateway = request.services.gateway
         call = gateway.open_call(project, draft, gateway.route(project, draft))
         async with call:
             async for _ in call:
@@ -112,26 +112,26 @@ async def _call(ask: Ask, name: str) -> Tested:
     return Tested(seconds=time.monotonic() - started, first_seconds=first, text=text, usage=usage, error=error)
 
 
-async def _options(ask: Ask) -> Mapping[str, Sequence[str]]:
-    models = await load(ask, "models")
-    own = ask.query.get("name")
+async def _options(request: PageRequest) -> Mapping[str, Sequence[str]]:
+    models = await load(request, "models")
+    own = request.query.get("name")
     return {
-        "engine": tuple(await load(ask, "engines")),
+        "engine": tuple(await load(request, "engines")),
         "reserve": ("", *(model for model in models if model != own)),
     }
 
 
-async def _more(ask: Ask, name: str) -> More:
-    spec: ModelSpec = await find(ask, "models", name)
+async def _more(request: PageRequest, name: str) -> More:
+    spec: ModelSpec = await find(request, "models", name)
     return More(
-        projects=_users(ask, name),
+        projects=_users(request, name),
         examples=_examples(None if spec.prices is None else msgspec.structs.asdict(spec.prices)),
         tested=None,
     )
 
 
-def _users(ask: Ask, name: str) -> list[str]:
-    return [project.name for project in ask.services.catalogue.current.projects.values() if project.model == name]
+def _users(request: PageRequest, name: str) -> list[str]:
+    return [project.name for project in request.services.catalogue.current.projects.values() if project.model == name]
 
 
 def _examples(prices: Any) -> list[Example]:

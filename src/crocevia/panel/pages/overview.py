@@ -7,8 +7,8 @@ from typing import Final
 
 import msgspec
 
-from crocevia.panel import chart, words
-from crocevia.panel.web import Answer, Ask, Page, Shown
+from crocevia.panel import chart
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView
 from crocevia.runtime.control import overview
 from crocevia.runtime.control.calls import CallFilter
 
@@ -27,24 +27,24 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     projects: int
 
 
-async def show(ask: Ask) -> Answer:
-    asked = ask.query.get("period")
+async def show(request: PageRequest) -> PageResponse:
+    asked = request.query.get("period")
     period: overview.Period = next((name for name in overview.PERIODS if name == asked), "day")
-    filters = {name: ask.query[name] for name in _FILTERS if ask.query.get(name)}
+    filters = {name: request.query[name] for name in _FILTERS if request.query.get(name)}
     wanted = msgspec.convert(filters, CallFilter)
     until = time.time()
-    found = await ask.services.database.read(lambda tx: overview.overview(tx, period, until, wanted))
-    ever = await ask.services.database.read(lambda tx: overview.figures(tx, overview.ALL).calls)
+    found = await request.services.database.read(lambda tx: overview.overview(tx, period, until, wanted))
+    ever = await request.services.database.read(lambda tx: overview.figures(tx, overview.ALL).calls)
     context = Context(
         overview=found,
         chart=chart.bars([bar.calls for bar in found.bars], [bar.failed for bar in found.bars]),
         periods=tuple(overview.PERIODS),
         filters=filters,
-        running=ask.services.gateway.active,
+        running=request.services.gateway.active,
         fresh=ever == 0,
-        projects=len(ask.services.catalogue.current.projects),
+        projects=len(request.services.catalogue.current.projects),
     )
-    return Shown(template="overview", context=context, title=words.say(ask.language, "nav.overview"), nav="overview")
+    return PageView(template="overview", context=context, title=request.t("nav.overview"), nav="overview")
 
 
 PAGES: Final = (Page(path="/panel", get=show),)

@@ -16,10 +16,9 @@ from starlette.responses import JSONResponse, Response
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.kit import SWITCHES
-from crocevia.panel import words
 from crocevia.panel.conversation_stream import Stream, event
 from crocevia.panel.demo_tool import Messages, open_calls, result
-from crocevia.panel.web import Answer, Ask, Page, Shown, read_body
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, read_body
 from crocevia.panel.writing import load
 
 LARGEST: Final = 32 << 20
@@ -55,17 +54,17 @@ class Posted(msgspec.Struct, frozen=True, kw_only=True):
     esito: Literal["approvata", "negata"] = "negata"
 
 
-async def show(ask: Ask) -> Answer:
-    projects = ask.services.catalogue.current.projects
-    teams = tuple(await load(ask, "teams"))
-    kind, _, name = ask.query.get("to", "").partition("/")
-    team = _chosen(teams, ask.query.get("team") or (name if kind == "team" else ""))
-    chosen = _chosen(projects, ask.query.get("project") or (name if kind == "project" else ""))
+async def show(request: PageRequest) -> PageResponse:
+    projects = request.services.catalogue.current.projects
+    teams = tuple(await load(request, "teams"))
+    kind, _, name = request.query.get("to", "").partition("/")
+    team = _chosen(teams, request.query.get("team") or (name if kind == "team" else ""))
+    chosen = _chosen(projects, request.query.get("project") or (name if kind == "project" else ""))
     if team is None and chosen is None:
         chosen = next(iter(projects), None)
         team = next(iter(teams), None) if chosen is None else None
     project = projects[chosen] if chosen is not None and team is None else None
-    tool = project is not None and ask.query.get("tool") == "on"
+    tool = project is not None and request.query.get("tool") == "on"
     context = Context(
         project=project.name if project else None,
         model=project.model if project else None,
@@ -76,12 +75,10 @@ async def show(ask: Ask) -> Answer:
         switches=tuple(
             switch.name for switch in SWITCHES if switch.name in _ON and (not team or switch.name != _FILES)
         ),
-        has_kit="/kit.php" in ask.services.paths,
+        has_kit="/kit.php" in request.services.paths,
         tool=tool,
     )
-    return Shown(
-        template="playground", context=context, title=words.say(ask.language, "nav.playground"), nav="playground"
-    )
+    return PageView(template="playground", context=context, title=request.t("nav.playground"), nav="playground")
 
 
 def _chosen(names: Container[str], name: str) -> str | None:
@@ -94,11 +91,11 @@ def _address(team: str | None, tool: bool) -> str:
     return "/panel/playground/chat?tool=on" if tool else "/panel/playground/chat"
 
 
-async def chat(ask: Ask) -> Answer:
-    posted = json.decode(await read_body(ask.request, LARGEST), Posted)
-    session = ask.session
+async def chat(request: PageRequest) -> PageResponse:
+    posted = json.decode(await read_body(request.http, LARGEST), Posted)
+    session = request.session
     assert session is not None
-    kept, owner = ask.state.conversations, f"{session.digest}/{posted.conversazione[:100]}"
+    kept, owner = request.state.conversations, f"{session.digest}/{posted.conversazione[:100]}"
     if posted.tipo == "nuova":
         kept.drop(owner, posted.progetto)
     if posted.tipo in ("nuova", "ferma"):
@@ -118,13 +115,13 @@ async def chat(ask: Ask) -> Answer:
     else:
         return _refusal(GatewayError(Reason.UNSUPPORTED), 409)
     return Stream(
-        ask.services.agent_call,
+        request.services.agent_call,
         posted.progetto,
         history,
         on_end=lambda messages: kept.put(owner, posted.progetto, messages),
-        tools=ask.query.get("tool") == "on" or any(message.get("tool_calls") for message in history),
+        tools=request.query.get("tool") == "on" or any(message.get("tool_calls") for message in history),
         first=first,
-        question=words.say(ask.language, "playground.question"),
+        question=request.t("playground.question"),
     )
 
 

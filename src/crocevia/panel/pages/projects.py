@@ -11,10 +11,10 @@ import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
-from crocevia.panel import samples, words
+from crocevia.panel import samples
 from crocevia.panel.forms import Field
 from crocevia.panel.pages.resource import Resource
-from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import change, find, load
 from crocevia.policy.periods import day_of
 from crocevia.runtime.control import audit, overview, project_keys, spending
@@ -89,7 +89,7 @@ class Secret(msgspec.Struct, frozen=True, kw_only=True):
         return f"Secret({self.name!r})"
 
 
-async def show(ask: Ask) -> Answer:
+async def show(request: PageRequest) -> PageResponse:
     now = time.time()
 
     def read(tx: Transaction) -> list[Row]:
@@ -99,63 +99,63 @@ async def show(ask: Ask) -> Answer:
             for spec in specs.values()
         ]
 
-    specs: dict[str, ProjectSpec] = await load(ask, "projects")
-    rows = await ask.services.database.read(read)
-    return Shown(
+    specs: dict[str, ProjectSpec] = await load(request, "projects")
+    rows = await request.services.database.read(read)
+    return PageView(
         template="projects",
         context=Listing(rows=rows),
-        title=words.say(ask.language, "projects.title"),
+        title=request.t("projects.title"),
         nav="projects",
     )
 
 
-async def rotate(ask: Ask) -> Answer:
-    name = ask.query.get("name", "")
-    overlap = next((seconds for seconds in OVERLAPS if str(seconds) == ask.form.get("overlap")), 86_400)
+async def rotate(request: PageRequest) -> PageResponse:
+    name = request.query.get("name", "")
+    overlap = next((seconds for seconds in OVERLAPS if str(seconds) == request.form.get("overlap")), 86_400)
 
     def work(tx: Transaction) -> str:
-        key = project_keys.rotate(tx, ask.services.home, name, overlap=overlap, now=time.time())
-        audit.note(tx, ask.actor, "rotated", "projects", name, {"overlap_seconds": (None, str(overlap))})
+        key = project_keys.rotate(tx, request.services.home, name, overlap=overlap, now=time.time())
+        audit.note(tx, request.actor, "rotated", "projects", name, {"overlap_seconds": (None, str(overlap))})
         return key
 
-    return _secret(ask, name, await change(ask, work))
+    return _secret(request, name, await change(request, work))
 
 
-async def revoke(ask: Ask) -> Answer:
-    name, key_id = ask.query.get("name", ""), ask.form.get("key", "")
+async def revoke(request: PageRequest) -> PageResponse:
+    name, key_id = request.query.get("name", ""), request.form.get("key", "")
 
     def work(tx: Transaction) -> None:
         prefix = next((key.prefix for key in project_keys.keys(tx, name, time.time()) if key.id == key_id), None)
         project_keys.revoke(tx, name, key_id)
-        audit.note(tx, ask.actor, "revoked", "projects", name, {"key": (prefix, None)})
+        audit.note(tx, request.actor, "revoked", "projects", name, {"key": (prefix, None)})
 
-    await change(ask, work)
-    return Moved(f"{RESOURCE.address(name)}&done=revoked")
+    await change(request, work)
+    return Redirect(f"{RESOURCE.address(name)}&done=revoked")
 
 
-async def correct(ask: Ask) -> Answer:
+async def correct(request: PageRequest) -> PageResponse:
     """Change today's spend, with a reason."""
-    name = ask.query.get("name", "")
-    amount, reason = ask.form.get("amount", "").strip().replace(",", "."), ask.form.get("reason", "")
+    name = request.query.get("name", "")
+    amount, reason = request.form.get("amount", "").strip().replace(",", "."), request.form.get("reason", "")
     try:
-        await change(ask, lambda tx: spending.correct(tx, ask.actor, name, amount, reason, time.time()))
+        await change(request, lambda tx: spending.correct(tx, request.actor, name, amount, reason, time.time()))
     except GatewayError as error:
         if error.code is not Code.INVALID_REQUEST:
             raise
-        more = msgspec.structs.replace(await _more(ask, name), refused=error.message)
-        shown = await RESOURCE.editor(ask, name, more)
-        return msgspec.structs.replace(shown, status=HTTPStatus.UNPROCESSABLE_ENTITY)
-    return Moved(f"{RESOURCE.address(name)}&done=saved")
+        more = msgspec.structs.replace(await _more(request, name), refused=error.message)
+        view = await RESOURCE.editor(request, name, more)
+        return msgspec.structs.replace(view, status=HTTPStatus.UNPROCESSABLE_ENTITY)
+    return Redirect(f"{RESOURCE.address(name)}&done=saved")
 
 
-async def _options(ask: Ask) -> Mapping[str, Sequence[str]]:
-    return {"model": tuple(await load(ask, "models"))}
+async def _options(request: PageRequest) -> Mapping[str, Sequence[str]]:
+    return {"model": tuple(await load(request, "models"))}
 
 
-async def _more(ask: Ask, name: str) -> More:
-    spec: ProjectSpec = await find(ask, "projects", name)
+async def _more(request: PageRequest, name: str) -> More:
+    spec: ProjectSpec = await find(request, "projects", name)
     now = time.time()
-    keys, today, lacking = await ask.services.database.read(
+    keys, today, lacking = await request.services.database.read(
         lambda tx: (project_keys.keys(tx, name, now), _today(tx, spec, now), name in apps_without_blocks(tx))
     )
     return More(
@@ -166,28 +166,28 @@ async def _more(ask: Ask, name: str) -> More:
     )
 
 
-async def _created(ask: Ask, name: str, applied: Applied) -> Answer:
+async def _created(request: PageRequest, name: str, applied: Applied) -> PageResponse:
     key = applied.new_keys.get(name)
     if key is None:
         raise GatewayError(Reason.CONFLICT)
-    return _secret(ask, name, key)
+    return _secret(request, name, key)
 
 
-def _secret(ask: Ask, name: str, key: str) -> Shown:
-    return Shown(
+def _secret(request: PageRequest, name: str, key: str) -> PageView:
+    return PageView(
         template="secret",
         context=Secret(
             name=name,
             secret=key,
             back=RESOURCE.address(name),
             variable=samples.PROJECT_KEY,
-            samples=samples.project(ask.origin, name),
+            samples=samples.project(request.origin, name),
         ),
-        title=words.say(ask.language, "secret.project"),
+        title=request.t("secret.project"),
         nav="projects",
-        crumbs=(
-            Crumb(words.say(ask.language, "projects.title"), RESOURCE.path),
-            Crumb(name, RESOURCE.address(name)),
+        breadcrumbs=(
+            Breadcrumb(request.t("projects.title"), RESOURCE.path),
+            Breadcrumb(name, RESOURCE.address(name)),
         ),
     )
 
@@ -215,7 +215,7 @@ RESOURCE: Final = Resource(
     options=_options,
     more=_more,
     created=_created,
-    code=lambda ask, name: samples.project(ask.origin, name),
+    code=lambda request, name: samples.project(request.origin, name),
     start={"mode": "agent", "timezone": "Europe/Rome", "keep_texts_days": 0},
 )
 PAGES: Final = (

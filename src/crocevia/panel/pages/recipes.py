@@ -8,10 +8,10 @@ import msgspec
 
 from crocevia.core import json
 from crocevia.core.catalogue import RecipeSpec
-from crocevia.panel import samples, words
+from crocevia.panel import samples
 from crocevia.panel.forms import Field
 from crocevia.panel.pages.resource import Resource
-from crocevia.panel.web import Answer, Ask, Shown
+from crocevia.panel.web import PageRequest, PageResponse, PageView
 from crocevia.panel.writing import load
 
 
@@ -19,17 +19,17 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     rows: list[RecipeSpec]
 
 
-async def show(ask: Ask) -> Answer:
-    rows = list((await load(ask, "recipes")).values())
-    title = words.say(ask.language, "recipes.title")
-    return Shown(template="recipes", context=Listing(rows=rows), title=title, nav="projects")
+async def show(request: PageRequest) -> PageResponse:
+    rows = list((await load(request, "recipes")).values())
+    title = request.t("recipes.title")
+    return PageView(template="recipes", context=Listing(rows=rows), title=title, nav="projects")
 
 
-def _call(ask: Ask, name: str) -> list[samples.Sample]:
-    project = next(iter(ask.services.catalogue.current.projects), "default")
+def _call(request: PageRequest, name: str) -> list[samples.Sample]:
+    project = next(iter(request.services.catalogue.current.projects), "default")
     body = json.encode({"encode": name, "contenuto": "Un testo lungo."}).decode()
     secret, named = {"X-Pepper-Key": samples.PROJECT_KEY}, {"X-Pepper-Project": project}
-    return samples.request(ask.origin, "/api.php", body, secret, named)
+    return samples.request(request.origin, "/api.php", body, secret, named)
 
 
 RESOURCE: Final = Resource(

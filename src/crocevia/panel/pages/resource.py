@@ -11,9 +11,9 @@ import msgspec
 
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, Sentence
-from crocevia.panel import forms, samples, words
-from crocevia.panel.web import Answer, Ask, Crumb, Moved, Page, Shown, plain
-from crocevia.panel.writing import declare, find, mark, remove
+from crocevia.panel import forms, samples
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect, plain
+from crocevia.panel.writing import declare, etag_of, find, remove
 from crocevia.runtime.control.apply import Applied
 
 
@@ -29,21 +29,21 @@ class Editor(msgspec.Struct, frozen=True, kw_only=True):
     refused: Sentence | None = None
 
 
-Options = Callable[[Ask], Awaitable[Mapping[str, Sequence[str]]]]
-More = Callable[[Ask, str], Awaitable[Any]]
-Created = Callable[[Ask, str, Applied], Awaitable[Answer]]
-Usage = Callable[[Ask, str], list[samples.Sample]]
+Options = Callable[[PageRequest], Awaitable[Mapping[str, Sequence[str]]]]
+More = Callable[[PageRequest, str], Awaitable[Any]]
+Created = Callable[[PageRequest, str, Applied], Awaitable[PageResponse]]
+Usage = Callable[[PageRequest, str], list[samples.Sample]]
 
 
-async def _no_options(ask: Ask) -> Mapping[str, Sequence[str]]:
+async def _no_options(request: PageRequest) -> Mapping[str, Sequence[str]]:
     return {}
 
 
-async def _nothing_more(ask: Ask, name: str) -> Any:
+async def _nothing_more(request: PageRequest, name: str) -> Any:
     return None
 
 
-def _no_code(ask: Ask, name: str) -> list[samples.Sample]:
+def _no_code(request: PageRequest, name: str) -> list[samples.Sample]:
     return []
 
 
@@ -70,7 +70,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         """Where one of them is edited."""
         return f"{self.path}/edit?name={quote(name, safe='')}"
 
-    def pages(self, show: Callable[[Ask], Awaitable[Answer]]) -> tuple[Page, ...]:
+    def pages(self, show: Callable[[PageRequest], Awaitable[PageResponse]]) -> tuple[Page, ...]:
         """All pages; `show` is the list."""
         return (
             Page(path=self.path, get=show),
@@ -79,97 +79,99 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
             Page(path=f"{self.path}/remove", post=self.remove),
         )
 
-    async def show_new(self, ask: Ask) -> Answer:
-        form = forms.fill(self.fields, self.start, options=await self.options(ask), language=ask.language)
-        return self._shown(ask, None, form, None)
+    async def show_new(self, request: PageRequest) -> PageResponse:
+        form = forms.fill(self.fields, self.start, options=await self.options(request), language=request.language)
+        return self._shown(request, None, form, None)
 
-    async def show(self, ask: Ask) -> Answer:
-        return await self.editor(ask, ask.query.get("name", ""))
+    async def show(self, request: PageRequest) -> PageResponse:
+        return await self.editor(request, request.query.get("name", ""))
 
-    async def editor(self, ask: Ask, name: str, more: Any = None, form: forms.Form | None = None) -> Shown:
+    async def editor(
+        self, request: PageRequest, name: str, more: Any = None, form: forms.Form | None = None
+    ) -> PageView:
         """The page of one of them. Raises GatewayError(NOT_FOUND)."""
-        spec = await find(ask, self.table, name)
+        spec = await find(request, self.table, name)
         if form is None:
             form = forms.fill(
                 self.fields,
                 _complete(spec),
-                options=await self.options(ask),
-                seen=mark(spec),
+                options=await self.options(request),
+                etag=etag_of(spec),
                 fixed=self.key,
-                language=ask.language,
+                language=request.language,
             )
-        return self._shown(ask, name, form, more if more is not None else await self.more(ask, name), spec=spec)
+        return self._shown(request, name, form, more if more is not None else await self.more(request, name), spec=spec)
 
-    async def create(self, ask: Ask) -> Answer:
-        entry = forms.entry(self.fields, ask.form, {})
+    async def create(self, request: PageRequest) -> PageResponse:
+        entry = forms.entry(self.fields, request.form, {})
         name = entry.setdefault(self.key, "")
         try:
-            applied = await declare(ask, self.table, name, entry, None)
+            applied = await declare(request, self.table, name, entry, None)
         except Refused as refused:
-            form = await self.refilled(ask, entry, refused.problems, None)
-            return self._shown(ask, None, form, None, HTTPStatus.UNPROCESSABLE_ENTITY)
+            form = await self.refilled(request, entry, refused.problems, None)
+            return self._shown(request, None, form, None, HTTPStatus.UNPROCESSABLE_ENTITY)
         if self.created is not None:
-            return await self.created(ask, name, applied)
-        return Moved(f"{self.address(name)}&done=created")
+            return await self.created(request, name, applied)
+        return Redirect(f"{self.address(name)}&done=created")
 
-    async def change(self, ask: Ask) -> Answer:
-        name = ask.query.get("name", "")
-        spec = await find(ask, self.table, name)
-        entry = forms.entry(self.fields, ask.form, plain(spec)) | {self.key: name}
-        seen = ask.form.get("seen", "")
+    async def change(self, request: PageRequest) -> PageResponse:
+        name = request.query.get("name", "")
+        spec = await find(request, self.table, name)
+        entry = forms.entry(self.fields, request.form, plain(spec)) | {self.key: name}
+        etag = request.form.get("etag", "")
         try:
-            await declare(ask, self.table, name, entry, seen)
+            await declare(request, self.table, name, entry, etag)
         except Refused as refused:
-            form = await self.refilled(ask, entry, refused.problems, seen)
-            more = await self.more(ask, name)
-            return self._shown(ask, name, form, more, HTTPStatus.UNPROCESSABLE_ENTITY, spec=spec)
-        return Moved(f"{self.address(name)}&done=saved")
+            form = await self.refilled(request, entry, refused.problems, etag)
+            more = await self.more(request, name)
+            return self._shown(request, name, form, more, HTTPStatus.UNPROCESSABLE_ENTITY, spec=spec)
+        return Redirect(f"{self.address(name)}&done=saved")
 
-    async def remove(self, ask: Ask) -> Answer:
-        name = ask.query.get("name", "")
+    async def remove(self, request: PageRequest) -> PageResponse:
+        name = request.query.get("name", "")
         try:
-            await remove(ask, self.table, name)
+            await remove(request, self.table, name)
         except GatewayError as error:
             if error.code is not Code.CONFLICT:
                 raise
-            shown = await self.editor(ask, name)
-            assert isinstance(shown.context, Editor)
-            context = msgspec.structs.replace(shown.context, refused=error.message)
-            return msgspec.structs.replace(shown, context=context, status=HTTPStatus.CONFLICT)
-        return Moved(f"{self.path}?done=removed")
+            view = await self.editor(request, name)
+            assert isinstance(view.context, Editor)
+            context = msgspec.structs.replace(view.context, refused=error.message)
+            return msgspec.structs.replace(view, context=context, status=HTTPStatus.CONFLICT)
+        return Redirect(f"{self.path}?done=removed")
 
     async def refilled(
-        self, ask: Ask, entry: Mapping[str, Any], problems: Sequence[Problem], seen: str | None
+        self, request: PageRequest, entry: Mapping[str, Any], problems: Sequence[Problem], etag: str | None
     ) -> forms.Form:
         """The form with what the person typed."""
         return forms.fill(
             self.fields,
             entry,
-            options=await self.options(ask),
-            seen=seen,
-            fixed=self.key if seen is not None else None,
+            options=await self.options(request),
+            etag=etag,
+            fixed=self.key if etag is not None else None,
             problems=problems,
-            language=ask.language,
+            language=request.language,
         )
 
     def _shown(
         self,
-        ask: Ask,
+        request: PageRequest,
         name: str | None,
         form: forms.Form,
         more: Any,
         status: HTTPStatus = HTTPStatus.OK,
         *,
         spec: Any = None,
-    ) -> Shown:
-        known = [] if name is None else [*self.code(ask, name), samples.declaration(self.table, spec)]
-        crumbs = (Crumb(words.say(ask.language, f"{self.table}.title"), self.path),)
-        return Shown(
+    ) -> PageView:
+        known = [] if name is None else [*self.code(request, name), samples.declaration(self.table, spec)]
+        breadcrumbs = (Breadcrumb(request.t(f"{self.table}.title"), self.path),)
+        return PageView(
             template=f"{self.table}_edit",
             context=Editor(kind=self.table, path=self.path, name=name, form=form, more=more, samples=known),
-            title=words.say(ask.language, f"{self.table}.new") if name is None else name,
+            title=request.t(f"{self.table}.new") if name is None else name,
             nav=self.nav,
-            crumbs=crumbs,
+            breadcrumbs=breadcrumbs,
             status=status,
         )
 

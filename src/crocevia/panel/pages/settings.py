@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Sentence
-from crocevia.panel import auth, words
+from crocevia.panel import auth
 from crocevia.panel.pages.entry import check_password
-from crocevia.panel.web import Answer, Ask, Moved, Page, Shown, plain
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect, plain
 
 _SECRETS: Final = frozenset({"token", "password"})
 
@@ -37,23 +37,23 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     error: Sentence | None = None
 
 
-async def show(ask: Ask) -> Answer:
-    return _page(ask)
+async def show(request: PageRequest) -> PageResponse:
+    return _page(request)
 
 
-async def change_password(ask: Ask) -> Answer:
+async def change_password(request: PageRequest) -> PageResponse:
     try:
-        check_password(ask.form.get("password", ""), ask.form.get("again", ""))
-        await auth.change_password(ask, ask.form.get("old", ""), ask.form.get("password", ""))
+        check_password(request.form.get("password", ""), request.form.get("again", ""))
+        await auth.change_password(request, request.form.get("old", ""), request.form.get("password", ""))
     except GatewayError as error:
         if error.code not in (Code.UNAUTHENTICATED, Code.INVALID_REQUEST):
             raise
-        return _page(ask, error.message, HTTPStatus.UNPROCESSABLE_ENTITY)
-    return Moved("/panel/settings?done=password")
+        return _page(request, error.message, HTTPStatus.UNPROCESSABLE_ENTITY)
+    return Redirect("/panel/settings?done=password")
 
 
-def _page(ask: Ask, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> Shown:
-    services = ask.services
+def _page(request: PageRequest, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> PageView:
+    services = request.services
     tables: dict[str, list[Setting]] = {}
     for path, value in _leaves(services.settings, ""):
         tables.setdefault(path.partition(".")[0], []).append(_setting(path, value, services.origins))
@@ -66,8 +66,8 @@ def _page(ask: Ask, error: Sentence | None = None, status: HTTPStatus = HTTPStat
         writable=services.database.failing_since is None,
         error=error,
     )
-    title = words.say(ask.language, "nav.settings")
-    return Shown(template="settings", context=context, title=title, nav="settings", status=status)
+    title = request.t("nav.settings")
+    return PageView(template="settings", context=context, title=title, nav="settings", status=status)
 
 
 def _setting(path: str, value: Any, origins: Any) -> Setting:

@@ -9,8 +9,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
-from crocevia.panel import words
-from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.runtime.control import audit, operator_view
 from crocevia.runtime.control.operator_view import Request
 from crocevia.storage.database import Transaction
@@ -24,76 +23,76 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
 
     rows: list[Request]
     now: float
-    mark: str
+    etag: str
     error: Sentence | None = None
 
 
-async def show(ask: Ask) -> Answer:
-    return await _room(ask)
+async def show(request: PageRequest) -> PageResponse:
+    return await _room(request)
 
 
-async def decide(ask: Ask) -> Answer:
-    verdict = ask.form.get("verdict")
-    reason = ask.form.get("reason", "").strip()[:LONGEST_REASON]
+async def decide(request: PageRequest) -> PageResponse:
+    verdict = request.form.get("verdict")
+    reason = request.form.get("reason", "").strip()[:LONGEST_REASON]
     try:
         if verdict not in ("approve", "deny"):
             raise GatewayError(Reason.INVALID_REQUEST)
-        chat = await _chat(ask)
+        chat = await _chat(request)
         approve = verdict == "approve"
-        await ask.services.turns.decide(chat.user_id, chat.id, ask.query.get("id", ""), approve, reason)
+        await request.services.turns.decide(chat.user_id, chat.id, request.query.get("id", ""), approve, reason)
     except GatewayError as error:
-        return await _refused(ask, error)
+        return await _refused(request, error)
     action = "approved" if approve else "denied"
-    await _note(ask, action, chat.id)
-    return Moved(f"/panel/waiting?done={action}")
+    await _note(request, action, chat.id)
+    return Redirect(f"/panel/waiting?done={action}")
 
 
-async def answer(ask: Ask) -> Answer:
-    output, is_error = ask.form.get("output", ""), ask.form.get("is_error") == "on"
+async def answer(request: PageRequest) -> PageResponse:
+    output, is_error = request.form.get("output", ""), request.form.get("is_error") == "on"
     try:
         if len(output) > LONGEST:
             raise GatewayError(Reason.OUTPUT_LONG, most=LONGEST)
-        chat = await _chat(ask)
-        await ask.services.turns.submit_output(chat.user_id, chat.id, ask.query.get("id", ""), output, is_error)
+        chat = await _chat(request)
+        await request.services.turns.submit_output(chat.user_id, chat.id, request.query.get("id", ""), output, is_error)
     except GatewayError as error:
-        return await _refused(ask, error)
-    await _note(ask, "answered", chat.id)
-    return Moved("/panel/waiting?done=answered")
+        return await _refused(request, error)
+    await _note(request, "answered", chat.id)
+    return Redirect("/panel/waiting?done=answered")
 
 
-async def _chat(ask: Ask) -> operator_view.ChatRow:
-    found = await ask.services.database.read(lambda tx: operator_view.chat(tx, ask.query.get("chat", "")))
+async def _chat(request: PageRequest) -> operator_view.ChatRow:
+    found = await request.services.database.read(lambda tx: operator_view.chat(tx, request.query.get("chat", "")))
     if found is None:
         raise GatewayError(Reason.NOT_FOUND)
     return found
 
 
-async def _refused(ask: Ask, error: GatewayError) -> Shown:
+async def _refused(request: PageRequest, error: GatewayError) -> PageView:
     """Too late, or answered elsewhere: the room as it is now, and why."""
     if error.code not in (Code.CONFLICT, Code.INVALID_REQUEST, Code.NOT_FOUND):
         raise error
-    shown = await _room(ask)
-    assert isinstance(shown.context, Context)
-    context = msgspec.structs.replace(shown.context, error=error.message)
+    view = await _room(request)
+    assert isinstance(view.context, Context)
+    context = msgspec.structs.replace(view.context, error=error.message)
     status = {Code.CONFLICT: 409, Code.NOT_FOUND: 404}.get(error.code, 422)
-    return msgspec.structs.replace(shown, context=context, status=status)
+    return msgspec.structs.replace(view, context=context, status=status)
 
 
-async def _room(ask: Ask) -> Shown:
+async def _room(request: PageRequest) -> PageView:
     now = time.time()
-    rows = await ask.services.database.read(lambda tx: operator_view.requests(tx, now))
-    mark = hashlib.sha256("/".join(row.id for row in rows).encode()).hexdigest()[:16]
-    context = Context(rows=rows, now=now, mark=mark)
-    return Shown(template="waiting", context=context, title=words.say(ask.language, "nav.waiting"), nav="waiting")
+    rows = await request.services.database.read(lambda tx: operator_view.requests(tx, now))
+    etag = hashlib.sha256("/".join(row.id for row in rows).encode()).hexdigest()[:16]
+    context = Context(rows=rows, now=now, etag=etag)
+    return PageView(template="waiting", context=context, title=request.t("nav.waiting"), nav="waiting")
 
 
-async def _note(ask: Ask, action: str, chat_id: str) -> None:
-    which = ask.query.get("id", "")
+async def _note(request: PageRequest, action: str, chat_id: str) -> None:
+    which = request.query.get("id", "")
 
     def work(tx: Transaction) -> None:
-        audit.note(tx, ask.actor, action, "chats", chat_id, {"id": (None, which)})
+        audit.note(tx, request.actor, action, "chats", chat_id, {"id": (None, which)})
 
-    await ask.services.database.write(work)
+    await request.services.database.write(work)
 
 
 PAGES: Final = (

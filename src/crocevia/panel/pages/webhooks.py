@@ -11,8 +11,7 @@ import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.panel import words
-from crocevia.panel.web import Answer, Ask, Moved, Page, Shown
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.runtime.control import audit, provider_callbacks
 from crocevia.storage import operator_view
 from crocevia.storage.database import Transaction
@@ -56,10 +55,10 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     senders: list[Sender]
 
 
-async def show(ask: Ask) -> Answer:
-    projects = ask.services.catalogue.current.projects
-    control = ask.services.control
-    found = await ask.services.database.read(lambda tx: operator_view.alert_page(tx, MOST))
+async def show(request: PageRequest) -> PageResponse:
+    projects = request.services.catalogue.current.projects
+    control = request.services.control
+    found = await request.services.database.read(lambda tx: operator_view.alert_page(tx, MOST))
     rows = [_of_budget(row, projects.get(row.project)) for row in found]
     if control.images is not None:
         rows += [_of_picture(made, body) for made, body in await control.images.webhooks(MOST)]
@@ -67,11 +66,11 @@ async def show(ask: Ask) -> Answer:
         rows=sorted(rows, key=lambda row: row.created_at, reverse=True)[:MOST],
         followed=[project.name for project in projects.values() if project.webhook_url is not None],
         senders=[
-            Sender(name, f"{ask.origin}/api/v1/webhooks/providers/{name}", known)
+            Sender(name, f"{request.origin}/api/v1/webhooks/providers/{name}", known)
             for name, known in provider_callbacks.known(control).items()
         ],
     )
-    return Shown(template="webhooks", context=context, title=words.say(ask.language, "nav.webhooks"), nav="settings")
+    return PageView(template="webhooks", context=context, title=request.t("nav.webhooks"), nav="settings")
 
 
 def _of_budget(row: Any, project: ProjectSpec | None) -> Row:
@@ -114,18 +113,18 @@ def _state(delivered_at: float | None, due_at: float | None) -> Literal["deliver
     return "given_up" if due_at is None else "due"
 
 
-async def redeliver(ask: Ask) -> Answer:
-    which = ask.query.get("id", "")
-    images = ask.services.control.images
-    found = await ask.services.redeliver(which) or (images is not None and await images.redeliver(which))
+async def redeliver(request: PageRequest) -> PageResponse:
+    which = request.query.get("id", "")
+    images = request.services.control.images
+    found = await request.services.redeliver(which) or (images is not None and await images.redeliver(which))
     if not found:
         raise GatewayError(Reason.NOT_FOUND)
 
     def work(tx: Transaction) -> None:
-        audit.note(tx, ask.actor, "redelivered", "webhooks", which)
+        audit.note(tx, request.actor, "redelivered", "webhooks", which)
 
-    await ask.services.database.write(work)
-    return Moved("/panel/webhooks?done=redelivered")
+    await request.services.database.write(work)
+    return Redirect("/panel/webhooks?done=redelivered")
 
 
 PAGES: Final = (

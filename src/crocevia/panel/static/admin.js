@@ -49,7 +49,7 @@ async function copy(button) {
   setTimeout(() => (label.textContent = before), 2000);
 }
 
-/** Ask the page's twin every two seconds, and fetch the page only when it says something else. */
+/** Ask for the page's JSON view every two seconds, and fetch the page only when its `etag` has changed. */
 function follow(button) {
   const status = document.getElementById("live-status");
   const query = location.search;
@@ -59,9 +59,9 @@ function follow(button) {
     clearTimeout(timer);
     if (on && !document.hidden) {
       try {
-        const twin = await (await fetch(button.dataset.live + query, { headers: { Accept: "application/json" } })).json();
+        const view = await (await fetch(button.dataset.live + query, { headers: { Accept: "application/json" } })).json();
         const shown = document.getElementById("live");
-        if (twin.mark !== undefined && twin.mark !== shown.dataset.mark) {
+        if (view.etag !== undefined && view.etag !== shown.dataset.etag) {
           const text = await (await fetch(location.pathname + query)).text();
           const fresh = new DOMParser().parseFromString(text, "text/html").getElementById("live");
           if (fresh && !shown.contains(document.activeElement)) {

@@ -1,4 +1,4 @@
-"""The panel's own sentences, one file per language; a key is `table.name`."""
+"""The panel's own texts, one file per language; a key is `table.name`."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ LANGUAGES: Final[tuple[Language, ...]] = ("it", "en")
 
 
 @cache
-def words(language: Language) -> dict[str, str]:
-    """Every sentence of a language by key."""
+def messages(language: Language) -> dict[str, str]:
+    """Every text of a language by key."""
     source = files("crocevia.panel").joinpath("locale", f"{language}.toml")
     found: dict[str, str] = {}
     _flatten(tomllib.loads(source.read_text(encoding="utf-8")), "", found)
     return found
 
 
-def say(language: Language, key: str, **args: Any) -> str:
-    """The sentence. With `count`, `key.one` is taken for one where the language has it."""
-    known = words(language)
+def translate(language: Language, key: str, **args: Any) -> str:
+    """The text. With `count`, `key.one` or `key.other` is used where the language has them."""
+    known = messages(language)
     if args.get("count") == 1 and f"{key}.one" in known:
         key = f"{key}.one"
     elif "count" in args and f"{key}.other" in known:
@@ -31,8 +31,8 @@ def say(language: Language, key: str, **args: Any) -> str:
     return known[key].format_map(args) if args else known[key]
 
 
-def preferred(header: str) -> Language:
-    """The language of an `Accept-Language` header: the first one that we speak, else English."""
+def preferred_language(header: str) -> Language:
+    """The most preferred known language of an `Accept-Language` header, else English."""
     ranked = []
     for place, part in enumerate(header.split(",")[:20]):
         name, _, weight = part.strip().partition(";q=")

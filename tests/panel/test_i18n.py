@@ -9,7 +9,7 @@ from string import Formatter
 
 import pytest
 
-from crocevia.panel import formats, words
+from crocevia.panel import formats, i18n
 from crocevia.panel.icons import ICONS
 from crocevia.panel.render import NAVIGATION, NOTICES
 
@@ -40,7 +40,7 @@ def _names(text: str) -> set[str]:
 
 
 def test_both_languages_have_the_same_keys_arguments_and_no_empty_sentence() -> None:
-    italian, english = words.words("it"), words.words("en")
+    italian, english = i18n.messages("it"), i18n.messages("en")
     assert italian.keys() == english.keys()
     for key, text in english.items():
         assert text.strip() and italian[key].strip(), key
@@ -50,9 +50,8 @@ def test_both_languages_have_the_same_keys_arguments_and_no_empty_sentence() -> 
 def test_every_key_that_is_said_exists_and_every_one_that_exists_is_said() -> None:
     text = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
     said = set(re.findall(r'\bt\("([a-z_.A-Z0-9]+)"[,)]', text))
-    said |= set(re.findall(r'say\(ask\.language, "([a-z_.]+)"\)', text))
-    known = {re.sub(r"\.(one|other)$", "", key) for key in words.words("en")}
-    plurals = {key for key in known if f"{key}.one" in words.words("en")}
+    known = {re.sub(r"\.(one|other)$", "", key) for key in i18n.messages("en")}
+    plurals = {key for key in known if f"{key}.one" in i18n.messages("en")}
     assert said - known - plurals == set()
     made = {key for key in known if key.startswith(FAMILIES) or re.fullmatch(r"\w+\.(title|new|one|remove_help)", key)}
     made |= {"projects", "recipes", "models", "engines", "agents", "teams"}
@@ -72,8 +71,8 @@ def test_a_template_holds_no_words_of_its_own(path: Path) -> None:
 def test_the_navigation_has_at_most_nine_entries_each_with_a_name_and_an_icon() -> None:
     entries = [entry for _, group in NAVIGATION for entry in group]
     assert len(entries) <= 9
-    assert all(f"nav.{entry.key}" in words.words("it") and entry.icon in ICONS for entry in entries)
-    assert all(f"notice.{notice}" in words.words("it") for notice in NOTICES)
+    assert all(f"nav.{entry.key}" in i18n.messages("it") and entry.icon in ICONS for entry in entries)
+    assert all(f"notice.{notice}" in i18n.messages("it") for notice in NOTICES)
 
 
 @pytest.mark.parametrize(
@@ -89,7 +88,7 @@ def test_the_navigation_has_at_most_nine_entries_each_with_a_name_and_an_icon() 
     ],
 )
 def test_the_language_follows_what_the_browser_prefers(header: str, language: str) -> None:
-    assert words.preferred(header) == language
+    assert i18n.preferred_language(header) == language
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ T = TypeVar("T")
 Key = tuple[str, str]
 
 
-class Kept(Generic[T]):
+class LruCache(Generic[T]):
     """most: how many are kept."""
 
     def __init__(self, most: int) -> None:
