@@ -60,6 +60,7 @@ test-model: dev ## The embedded model for real (fetches its weights)
 
 torture: dev ## kill -9 at random moments, for a few minutes
 	$(BIN)/python -m pytest -q tests -m torture $(ARGS)
+	SDK_SCHEDULES=200 $(BIN)/python -m pytest -q sdk/python/tests/test_delivery_schedules.py $(ARGS)
 
 long: dev ## By hand: what takes many minutes (300 kills over 60 turns, 2,000 random turns, …)
 	$(BIN)/python -m pytest -q tests -m long $(ARGS)

@@ -32,6 +32,7 @@ NOTES = {
     "resolveChatApproval": "Only where the capabilities announce `approval`: the original alpha answers 409.",
     "steerChatTurn": "Without a target it is for the orchestrator. Unless `steer` is announced it may do nothing.",
     "cancelChatTurn": "The end is observed as `turn.cancelled` on the stream, not by this answer.",
+    "claimChatTool": "Where `tool_claims` is announced: the call is this holder's, or the answer is 409.",
     "createApiKey": "`token` is in this answer and never again: store it now. A key lasts 30 days by default.",
     "deleteUserTool": "Tools are addressed by name and shared by all workspaces of their owner.",
     "downloadArtifact": "For the parts of a signed URL; `download_signed` takes the URL as it was given.",
@@ -226,6 +227,8 @@ def outputs(contract: dict[str, Any], package: Path) -> dict[str, str]:
 if __name__ == "__main__":
     source, target = Path(sys.argv[1]), Path(sys.argv[2])
     inventory = json.loads((source / "contract/operations.json").read_text(encoding="utf-8"))
+    more = json.loads((source / "contract/extensions.json").read_text(encoding="utf-8"))
+    inventory["operations"] += more["operations"]
     package = Path(__file__).parents[1] / "src/envai_client"
     for path, text in outputs(inventory, package).items():
         (target / path).write_text(text, encoding="utf-8")

@@ -56,6 +56,8 @@ BULLETS = {
     "22.4.6": "fork into a chat just created",
     "22.4.7": "short reconnection within one runtime instance",
     "22.4.8": "error or explicit policy when a resume crosses eviction or restart",
+    "delivery": "an output is delivered, refused by name, or the turn is over",
+    "claims": "a call is claimed before it runs, where the server announces claims",
     "alpha": "recorded behaviour of the original alpha",
 }
 

@@ -26,6 +26,8 @@ EVENTS, OUTPUT, JWKS = (
 )
 ITEMS = next(entry for entry in CASE["server"] if entry["on"] == EVENTS)["replies"][0]["stream"]
 ACK = {"X-Envai-Contract-Version": "3"}
+CAPABILITIES = "GET /api/v1/atp/v3/capabilities"
+SAID = next(entry for entry in CASE["server"] if entry["on"] == CAPABILITIES)
 KEYS = next(entry for entry in CASE["server"] if entry["on"] == JWKS)
 
 CRASHING = """
@@ -60,6 +62,7 @@ def script(streams: int, outputs: int) -> list[dict[str, Any]]:
         {"on": EVENTS, "replies": [reply] * streams},
         {"on": OUTPUT, "replies": [{"status": 204, "headers": ACK}] * outputs},
         {"on": JWKS, "replies": KEYS["replies"] * 4},
+        {"on": CAPABILITIES, "replies": SAID["replies"] * 4},
     ]
 
 
@@ -141,7 +144,8 @@ def test_killed_in_the_handler_and_nobody_to_ask_it_stays_for_the_application(tm
         (record,) = ledger.unsettled(CHAT)
         assert (record.call_id, record.tool, record.state) == (CALL, "send_email", "started")
         client = sdk.AsyncEnvaiClient(api_key="k", base_url=server.origin, contract_version=3, ledger=ledger)
-        assert await client.chats.settle_tool_call(record, sdk.ToolOutput(output="done")) == "delivered"
+        settled = await client.chats.settle_tool_call(record, sdk.ToolOutput(output="done"))
+        assert settled.outcome == "delivered" and settled.is_delivered
         assert ledger.unsettled(CHAT) == []
         await client.aclose()
         ledger.close()
@@ -270,7 +274,8 @@ def test_a_schema_reference_never_leaves_the_document() -> None:
     ("value", "output", "is_error"),
     [
         (None, "null", False),
-        ("", "", False),
+        ("", '{"error":"output_empty"}', True),
+        (sdk.ToolOutput(output=""), '{"error":"output_empty"}', True),
         ({"a": 1.5}, '{"a":1.5}', False),
         (sdk.ToolOutput(output={"why": "no"}, is_error=True), '{"why":"no"}', True),
         (object(), '{"error":"output_not_serialisable"}', True),
@@ -279,7 +284,8 @@ def test_a_schema_reference_never_leaves_the_document() -> None:
     ],
 )
 def test_outputs_are_one_string(value: Any, output: str, is_error: bool) -> None:
-    assert serialise(value) == (output, is_error)
+    answer = serialise(value)
+    assert (answer.output, answer.is_error) == (output, is_error)
 
 
 def test_a_full_disk_is_an_error_and_not_a_second_run(tmp_path: Path) -> None:

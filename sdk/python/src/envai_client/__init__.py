@@ -37,7 +37,7 @@ from .events import AgentRef, Event, UnknownEvent
 from .helpers import ForkFailedError, ForkResult
 from .ledger import Ledger, Record, SqliteLedger
 from .options import ReconnectPolicy, RetryPolicy, Timeouts
-from .tools import ClientToolRegistry, ToolContext, ToolOutput
+from .tools import ClientToolRegistry, ToolContext, ToolOutcome, ToolOutput
 from .turns import TurnAccumulator, TurnFailedError, TurnResult
 from .webhooks import FileDeleted, FileProcessed, OperationEnded, WebhookEvent, receive_webhook
 
@@ -88,6 +88,7 @@ __all__ = [
     "StreamInterruptedError",
     "Timeouts",
     "ToolContext",
+    "ToolOutcome",
     "ToolOutput",
     "ToolStateError",
     "TransportError",

@@ -6,14 +6,27 @@ import asyncio
 import inspect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
-from time import monotonic
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, TypeVar
 
 import httpx2
 
 from .cancel import CancelToken
+from .clock import monotonic
 from .core import Core, remaining
-from .effects import Blocking, CloseStream, Exchange, Flow, Guarded, Head, Invoke, OpenStream, ReadChunk, Request, Sleep
+from .effects import (
+    Blocking,
+    CloseStream,
+    Exchange,
+    Flow,
+    Guarded,
+    Head,
+    Invoke,
+    OpenStream,
+    ReadChunk,
+    Request,
+    Sleep,
+)
 from .errors import CancelledError, RequestTimeoutError
 from .transport import build_request, check_size, failure, read_head
 
@@ -123,7 +136,11 @@ class AsyncWorkers:
         self._tasks: list[asyncio.Task[None]] = []
 
     def start(self, flow: Flow[None]) -> None:
-        self._tasks.append(asyncio.create_task(self._run(flow)))
+        self._tasks.append(asyncio.create_task(self._run(flow, self._slots)))
+
+    def start_unlimited(self, flow: Flow[None]) -> None:
+        """One that takes no place, such as a delivery that waits for its server. Started by another, or beside it."""
+        self._tasks.append(asyncio.create_task(self._run(flow, nullcontext())))
 
     def raise_failures(self) -> None:
         """Raise what a flow that has ended could not answer for itself."""
@@ -134,11 +151,12 @@ class AsyncWorkers:
 
     async def finish(self) -> None:
         """Wait for all of them."""
-        await asyncio.gather(*self._tasks, return_exceptions=True)
+        while not all(task.done() for task in self._tasks):
+            await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def _run(self, flow: Flow[None]) -> None:
+    async def _run(self, flow: Flow[None], slot: AbstractAsyncContextManager[None]) -> None:
         try:
-            async with self._slots:
+            async with slot:
                 await self._driver.run(flow)
         except Exception:
             self._on_failure()

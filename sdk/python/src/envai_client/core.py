@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-from time import monotonic
 from typing import Any, TypeVar, cast
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
 from . import models
+from .clock import monotonic
 from .effects import CloseStream, Exchange, Flow, Head, OpenStream, ReadChunk, Request, Sleep
 from .errors import (
     CompatibilityError,

@@ -5,9 +5,12 @@ Applications decide on the class and on `code`; `message` and `details` are the 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .secrets import scrub
+
+if TYPE_CHECKING:
+    from .tools import ToolOutcome
 
 
 class EnvaiError(Exception):
@@ -36,6 +39,8 @@ class EnvaiError(Exception):
         self.details = details
         self.request_id = request_id
         self.retry_after = retry_after
+        self.tool_outcomes: tuple[ToolOutcome, ...] = ()
+        """What became of the client-tool calls of a turn that was waited for, until it failed."""
 
     def __repr__(self) -> str:
         shown = {"http_status": self.http_status, "code": self.code, "request_id": self.request_id}

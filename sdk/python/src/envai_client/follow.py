@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import deque
-from time import monotonic
 from typing import Literal, TypeAlias
 from urllib.parse import quote
 
+from .clock import monotonic
 from .core import Core, backoff, closed_error, contract_version, remaining
 from .cursor import Cursor, Verdict
 from .effects import CloseStream, Flow, Head, OpenStream, Phases, ReadChunk, Request
@@ -27,7 +27,7 @@ from .sse import SSEDecoder
 from .waits import pause
 
 OnExpired: TypeAlias = Literal["raise", "restart"]
-RETRYABLE = {429, 502, 503, 504}
+RETRYABLE = {429, 500, 502, 503, 504}  # more than for requests: reopening a stream repeats nothing
 CARRIED = {2: frozenset({2}), 3: frozenset({2, 3})}
 
 

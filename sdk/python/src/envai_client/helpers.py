@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from functools import partial
 from pathlib import Path
-from time import monotonic
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from .clock import monotonic
 from .core import Core, backoff, call
 from .effects import Blocking, CloseStream, Flow, Head, Phases, ReadChunk, Request
 from .errors import EnvaiError, UnsafePathError

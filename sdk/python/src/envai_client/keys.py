@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from time import monotonic
 from typing import Any, Protocol
 
+from .clock import monotonic
 from .core import Core, call
 from .effects import Flow, Guarded
 from .errors import SignatureError

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -68,6 +69,8 @@ CREATE TABLE IF NOT EXISTS tool_calls (
     PRIMARY KEY (chat_id, call_id)
 ) STRICT, WITHOUT ROWID
 """
+IDENTITY = "CREATE TABLE IF NOT EXISTS identity (one INTEGER PRIMARY KEY CHECK (one = 1), holder TEXT NOT NULL) STRICT"
+NAMED = "INSERT INTO identity VALUES (1, ?) ON CONFLICT DO NOTHING"
 COLUMNS = "chat_id, call_id, tool, fingerprint, state, owner, output, is_error, note, updated_at"
 CLAIM = "INSERT INTO tool_calls VALUES (?, ?, ?, ?, 'started', ?, NULL, 0, '', ?) ON CONFLICT DO NOTHING"
 FINISH = (
@@ -104,6 +107,10 @@ class SqliteLedger:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
         self._db.execute(SCHEMA)
+        self._db.execute(IDENTITY)
+        self._db.execute(NAMED, (str(uuid.uuid4()),))
+        self.holder = str(self._db.execute("SELECT holder FROM identity").fetchone()[0])
+        """Under which name calls are claimed from the server: the ledger's, so that its next life has them still."""
 
     def claim(self, chat_id: str, call_id: str, tool: str, fingerprint: str, owner: str) -> Record | None:
         with self._transaction():

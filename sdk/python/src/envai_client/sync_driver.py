@@ -11,14 +11,27 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from time import monotonic, sleep
+from time import sleep
 from typing import Any, Generic, TypeVar
 
 import httpx2
 
 from .cancel import CancelToken
+from .clock import monotonic
 from .core import Core, remaining
-from .effects import Blocking, CloseStream, Exchange, Flow, Guarded, Head, Invoke, OpenStream, ReadChunk, Request, Sleep
+from .effects import (
+    Blocking,
+    CloseStream,
+    Exchange,
+    Flow,
+    Guarded,
+    Head,
+    Invoke,
+    OpenStream,
+    ReadChunk,
+    Request,
+    Sleep,
+)
 from .errors import CancelledError, RequestTimeoutError
 from .transport import build_request, failure, limit_body, read_head
 
@@ -119,17 +132,25 @@ class SyncDriver:
             return None
 
 
+UNLIMITED = 1000  # threads are made as they are needed
+
+
 class SyncWorkers:
     """Flows at work beside a reader, at most `limit` at a time. `on_failure` is called when one of them raises."""
 
     def __init__(self, driver: SyncDriver, limit: int, on_failure: Callable[[], object]) -> None:
         self._driver = driver
         self._pool = ThreadPoolExecutor(limit, thread_name_prefix="envai-tool")
+        self._unlimited = ThreadPoolExecutor(UNLIMITED, thread_name_prefix="envai-delivery")
         self._on_failure = on_failure
         self._futures: list[Future[None]] = []
 
     def start(self, flow: Flow[None]) -> None:
         self._futures.append(self._pool.submit(self._run, flow))
+
+    def start_unlimited(self, flow: Flow[None]) -> None:
+        """One that takes no place, such as a delivery that waits for its server. Started by another, or beside it."""
+        self._futures.append(self._unlimited.submit(self._run, flow))
 
     def raise_failures(self) -> None:
         """Raise what a flow that has ended could not answer for itself."""
@@ -141,6 +162,7 @@ class SyncWorkers:
     def finish(self) -> None:
         """Wait for all of them."""
         self._pool.shutdown(wait=True)
+        self._unlimited.shutdown(wait=True)
 
     def _run(self, flow: Flow[None]) -> None:
         try:

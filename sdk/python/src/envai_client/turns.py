@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from time import monotonic
 from typing import Any
 
 import msgspec
 
+from .clock import monotonic
 from .core import Core, call, learn_capabilities
 from .effects import Flow
 from .errors import EnvaiError, ProtocolError, RequestTimeoutError
@@ -14,6 +14,7 @@ from .events import Event
 from .follow import Follower, OnExpired
 from .models import ChatMessageAccepted
 from .payloads import Usage
+from .tools import ToolOutcome
 
 ATOMIC_ATTACH = "atomic_attach"
 
@@ -38,6 +39,8 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     cost: float | None
     last_seq: int
     epoch: str | None
+    tool_outcomes: tuple[ToolOutcome, ...] = ()
+    """What became of each client-tool call that was answered here."""
 
     @property
     def completed(self) -> bool:
@@ -98,7 +101,7 @@ class TurnAccumulator:
         """The user-facing text: the orchestrator's."""
         return self.text_of(self.orchestrator) if self.orchestrator is not None else ""
 
-    def result(self, chat_id: str, epoch: str | None = None) -> TurnResult:
+    def result(self, chat_id: str, epoch: str | None = None, tool_outcomes: tuple[ToolOutcome, ...] = ()) -> TurnResult:
         """The result of a turn that has ended. Raises ProtocolError if it has not."""
         if self.terminal is None:
             raise ProtocolError("the turn has no terminal event yet")
@@ -111,6 +114,7 @@ class TurnAccumulator:
             cost=self.terminal.data.cost,
             last_seq=self.last_seq,
             epoch=epoch,
+            tool_outcomes=tool_outcomes,
         )
 
 
@@ -199,11 +203,11 @@ class TurnFlow:
             return
         yield from self.follower.rewind(first - 1)
 
-    def result(self) -> TurnResult:
+    def result(self, tool_outcomes: tuple[ToolOutcome, ...] = ()) -> TurnResult:
         """The ended turn's result. Raises ProtocolError before that."""
         if self.turn is None:
             raise ProtocolError("the turn has not begun")
-        return self.turn.result(self.chat_id, self.follower.cursor.epoch)
+        return self.turn.result(self.chat_id, self.follower.cursor.epoch, tool_outcomes)
 
     def close(self) -> Flow[None]:
         yield from self.follower.close()

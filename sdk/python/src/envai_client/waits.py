@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from time import monotonic
-
+from .clock import monotonic
 from .effects import Flow, Sleep
 from .errors import RequestTimeoutError
 

@@ -11,18 +11,20 @@ from msgspec import UNSET, UnsetType
 from ..async_driver import AsyncDriver
 from ..cancel import CancelToken
 from ..core import deadline_of, open_request
+from ..errors import EnvaiError
 from ..events import Event
 from ..follow import Follower, OnExpired, read_history
 from ..helpers import ForkResult, fork_chat, generate_and_wait, is_last_page, next_page, signed_request
 from ..keys import KeyRing
 from ..ledger import Ledger, Record
 from ..models import Completion, ImageGenerationStatusRecord
-from ..tools import ClientToolRegistry, ToolOutput, ToolState, settle
+from ..tool_calls import ToolCalls
+from ..tools import ClientToolRegistry, ToolOutcome, ToolOutput, serialise
 from ..turns import TurnFlow, TurnResult
 from ..webhooks import Headers, WebhookEvent, verify_webhook
 from . import async_content, async_execution
 from .async_base import AsyncByteStream
-from .async_streams import AsyncEventStream, AsyncSource, AsyncToolRunner, AsyncTurnStream, OnViolation
+from .async_streams import AsyncEventStream, AsyncSource, AsyncToolRun, AsyncTurnStream, OnViolation
 
 
 class AsyncChatsService(async_execution.AsyncChatsService):
@@ -124,14 +126,20 @@ class AsyncChatsService(async_execution.AsyncChatsService):
             cancel=cancel,
         )
         async with stream:
-            source: AsyncSource = stream
-            if tools is not None:
-                source = self.run_client_tools(
-                    stream, tools, ledger=ledger, max_concurrency=max_concurrency, on_ambiguous=on_ambiguous
-                )
-            async for _ in source:
-                pass
-            return stream.result()
+            if tools is None:
+                async for _ in stream:
+                    pass
+                return stream.result()
+            run = self.run_client_tools(
+                stream, tools, ledger=ledger, max_concurrency=max_concurrency, on_ambiguous=on_ambiguous
+            )
+            try:
+                async for _ in run:
+                    pass
+            except EnvaiError as problem:
+                problem.tool_outcomes = run.outcomes
+                raise
+            return stream.result(run.outcomes)
 
     def run_client_tools(
         self,
@@ -144,30 +152,43 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         on_violation: OnViolation = "raise",
         timeout: float | None = None,
         cancel: CancelToken | None = None,
-    ) -> AsyncIterator[Event]:
+    ) -> AsyncToolRun:
         """Pass on the events of `stream` while answering its client-tool requests.
 
-        Each request is verified before anything runs, recorded in `ledger` (the client's own by default) and run at
-        most once per (chat_id, call_id). One that comes in a replay waits for the replay to end, because its result
-        may follow. A call that another life began is handed to `on_ambiguous`; without an
-        answer it is left to the application (`ledger.unsettled`, `settle_tool_call`) and to the server's timeout.
-        `timeout` bounds the whole iteration.
+        Each request is verified before anything runs, claimed where the server announces `tool_claims`, recorded in
+        `ledger` (the client's own by default) and run at most once per (chat_id, call_id). One that comes in a replay
+        waits for the replay to end, because its result may follow. A call that another life began is handed to
+        `on_ambiguous`; without an answer it is left to the application (`ledger.unsettled`, `settle_tool_call`) and to
+        the server's timeout.
+
+        An output is kept and sent again until the server acknowledged it, answered 409, or the turn ended; also one
+        that an earlier life left. `outcomes` of what this returns says what became of each call. `timeout` bounds the
+        whole iteration.
         """
         is_live = stream.is_live if isinstance(stream, AsyncEventStream) else lambda: False
-        state = self._tool_state(registry, ledger, on_ambiguous, is_live)
-        deadline = deadline_of(timeout)
-        runner = AsyncToolRunner(self._driver, state, max_concurrency, on_violation)
+        calls = self._tool_calls(registry, ledger, on_ambiguous, is_live)
+        deadline, wake = deadline_of(timeout), CancelToken()
         if isinstance(stream, AsyncEventStream):
-            before = stream.bound(deadline, runner.wake)
+            before = stream.bound(deadline, wake)
             cancel = cancel or before
-        return runner.run(stream, cancel)
+        return AsyncToolRun(self._driver, calls, stream, max_concurrency, on_violation, cancel, wake)
 
     async def settle_tool_call(
         self, record: Record, answer: ToolOutput, *, timeout: float | None = None, cancel: CancelToken | None = None
-    ) -> str:
+    ) -> ToolOutcome:
         """Record and deliver the application's verdict on an unsettled call -> what became of the delivery."""
-        state = self._tool_state(ClientToolRegistry(), None, None, lambda: True)
-        return await self._driver.run(settle(state, record.chat_id, record.call_id, answer, timeout), cancel)
+        calls = self._tool_calls(ClientToolRegistry(), None, None, lambda: True)
+        return await self._driver.run(calls.settle(record, serialise(answer), timeout), cancel)
+
+    async def deliver_outputs(
+        self, chat_id: str | None = None, *, timeout: float | None = None, cancel: CancelToken | None = None
+    ) -> list[ToolOutcome]:
+        """Send what the client's ledger keeps undelivered, once each, of one chat or of all -> what became of it.
+
+        Following a chat with `run_client_tools` does it too; this is for a program that starts and follows nothing yet.
+        """
+        calls = self._tool_calls(ClientToolRegistry(), None, None, lambda: True)
+        return await self._driver.run(calls.hand_over_all(chat_id, timeout), cancel)
 
     async def fork_chat(
         self,
@@ -181,15 +202,15 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         """Create a chat and fork `chat_id` into it. On a failed fork the new chat is kept: see ForkFailedError."""
         return await self._driver.run(fork_chat(self._core, workspace_id, chat_id, team_id, timeout), cancel)
 
-    def _tool_state(
+    def _tool_calls(
         self,
         registry: ClientToolRegistry,
         ledger: Ledger | None,
         on_ambiguous: Callable[[Record], ToolOutput | None] | None,
         is_live: Callable[[], bool],
-    ) -> ToolState:
+    ) -> ToolCalls:
         book = self._ledger() if ledger is None else ledger
-        return ToolState(self._core, registry, book, self._keys, on_ambiguous, is_live)
+        return ToolCalls(self._core, registry, book, self._keys, on_ambiguous, is_live)
 
 
 class AsyncCompletionsService(async_execution.AsyncCompletionsService):

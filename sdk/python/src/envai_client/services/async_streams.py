@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import nullcontext
 from typing import Literal, Protocol, Self
 
 from ..async_driver import AsyncDriver, AsyncWorkers
 from ..cancel import CancelToken
+from ..effects import Flow
 from ..errors import CancelledError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
-from ..tools import Call, ToolState
+from ..tool_calls import ToolCalls
+from ..tools import ToolOutcome
 from ..turns import TurnFlow, TurnResult
 
 OnViolation = Literal["raise", "skip"]
@@ -130,9 +132,9 @@ class AsyncTurnStream(AsyncEventStream):
         known = self.turn_id
         return known if known is not None else await self._driver.run(self._turn.start(), self._cancel)
 
-    def result(self) -> TurnResult:
+    def result(self, tool_outcomes: tuple[ToolOutcome, ...] = ()) -> TurnResult:
         """How the turn ended. Raises ProtocolError before its terminal event."""
-        return self._turn.result()
+        return self._turn.result(tool_outcomes)
 
     async def _step(self) -> Event | None:
         if self._follower.closed:
@@ -140,24 +142,54 @@ class AsyncTurnStream(AsyncEventStream):
         return self._turn.poll() or await self._driver.run(self._turn.next(), self._cancel)
 
 
-class AsyncToolRunner:
-    """Runs the client tools a stream asks for, at most `max_concurrency` at a time, while passing its events on."""
+class AsyncToolRun:
+    """The events of a stream, its client tools answered beside them. Iterate; close it to stop early.
 
-    def __init__(self, driver: AsyncDriver, state: ToolState, max_concurrency: int, on_violation: OnViolation) -> None:
+    `outcomes` says what became of each call, complete once the iteration has ended.
+    """
+
+    def __init__(
+        self,
+        driver: AsyncDriver,
+        calls: ToolCalls,
+        stream: AsyncSource,
+        max_concurrency: int,
+        on_violation: OnViolation,
+        cancel: CancelToken | None,
+        wake: CancelToken,
+    ) -> None:
         self._driver = driver
-        self._state = state
+        self._calls = calls
         self._skip = on_violation == "skip"
-        self.wake = CancelToken()
         # A call that fails wakes the reader, which raises it now and not with the next event.
-        self._workers = AsyncWorkers(driver, max_concurrency, self.wake.cancel)
+        self._workers = AsyncWorkers(driver, max_concurrency, wake.cancel)
+        calls.spawn = self._workers.start_unlimited
+        self._wake = wake
+        self._events = self._run(stream, cancel)
 
-    async def run(self, stream: AsyncSource, cancel: CancelToken | None) -> AsyncIterator[Event]:
+    @property
+    def outcomes(self) -> tuple[ToolOutcome, ...]:
+        """What became of the calls that have ended so far, in that order."""
+        return tuple(self._calls.outcomes)
+
+    def __aiter__(self) -> AsyncIterator[Event]:
+        return self
+
+    async def __anext__(self) -> Event:
+        return await self._events.__anext__()
+
+    async def close(self) -> None:
+        """Stop the handlers and leave what is undelivered in the ledger."""
+        await self._events.aclose()
+
+    aclose = close
+
+    async def _run(self, stream: AsyncSource, cancel: CancelToken | None) -> AsyncGenerator[Event, None]:
         try:
-            with cancel.calling(self.wake.cancel) if cancel is not None else nullcontext():
+            with cancel.calling(self._wake.cancel) if cancel is not None else nullcontext():
                 async for event in stream:
-                    call = await self._admit(event, cancel)
-                    if call is not None:
-                        self._workers.start(self._state.serve(call))
+                    for flow in await self._admit(event, cancel):
+                        self._workers.start(flow)
                     yield event
                     self._workers.raise_failures()
         except CancelledError:
@@ -169,14 +201,17 @@ class AsyncToolRunner:
         self._workers.raise_failures()
 
     async def _finish(self) -> None:
-        self._state.cancel()
+        self._calls.close()
         await self._workers.finish()
 
-    async def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
+    async def _admit(self, event: Event, cancel: CancelToken | None) -> list[Flow[None]]:
         try:
-            return await self._driver.run(self._state.admit(event), cancel)
+            return await self._driver.run(self._calls.admit(event), cancel)
         except SignatureError:
             if not self._skip:
                 raise
             self._driver.core.logger.warning("a client-tool request was refused: its signature does not verify")
-            return None
+            return []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self._calls.outcomes)} calls ended>"

@@ -130,6 +130,13 @@ class ChatsService(Service):
         """`getChat`: GET /workspaces/{workspace_id}/chats/{chat_id}"""
         return self._call(Chat, "getChat", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout)
 
+    def claim_tool_call(self, chat_id: str, call_id: str, holder: str, *, timeout: float | None = None) -> None:
+        """`claimChatTool`: POST /atp/v3/chats/{chat_id}/tool-claim
+
+        Where `tool_claims` is announced: the call is this holder's, or the answer is 409.
+        """
+        self._do("claimChatTool", {"chat_id": chat_id, "call_id": call_id, "holder": holder}, timeout)
+
 
 class CapabilitiesService(Service):
     def get(self, *, timeout: float | None = None) -> Capabilities:

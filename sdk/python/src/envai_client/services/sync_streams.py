@@ -5,16 +5,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import nullcontext
 from typing import Literal, Protocol, Self
 
 from ..cancel import CancelToken
+from ..effects import Flow
 from ..errors import CancelledError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
 from ..sync_driver import SyncDriver, SyncWorkers
-from ..tools import Call, ToolState
+from ..tool_calls import ToolCalls
+from ..tools import ToolOutcome
 from ..turns import TurnFlow, TurnResult
 
 OnViolation = Literal["raise", "skip"]
@@ -130,9 +132,9 @@ class TurnStream(EventStream):
         known = self.turn_id
         return known if known is not None else self._driver.run(self._turn.start(), self._cancel)
 
-    def result(self) -> TurnResult:
+    def result(self, tool_outcomes: tuple[ToolOutcome, ...] = ()) -> TurnResult:
         """How the turn ended. Raises ProtocolError before its terminal event."""
-        return self._turn.result()
+        return self._turn.result(tool_outcomes)
 
     def _step(self) -> Event | None:
         if self._follower.closed:
@@ -140,24 +142,52 @@ class TurnStream(EventStream):
         return self._turn.poll() or self._driver.run(self._turn.next(), self._cancel)
 
 
-class ToolRunner:
-    """Runs the client tools a stream asks for, at most `max_concurrency` at a time, while passing its events on."""
+class ToolRun:
+    """The events of a stream, its client tools answered beside them. Iterate; close it to stop early.
 
-    def __init__(self, driver: SyncDriver, state: ToolState, max_concurrency: int, on_violation: OnViolation) -> None:
+    `outcomes` says what became of each call, complete once the iteration has ended.
+    """
+
+    def __init__(
+        self,
+        driver: SyncDriver,
+        calls: ToolCalls,
+        stream: Source,
+        max_concurrency: int,
+        on_violation: OnViolation,
+        cancel: CancelToken | None,
+        wake: CancelToken,
+    ) -> None:
         self._driver = driver
-        self._state = state
+        self._calls = calls
         self._skip = on_violation == "skip"
-        self.wake = CancelToken()
         # A call that fails wakes the reader, which raises it now and not with the next event.
-        self._workers = SyncWorkers(driver, max_concurrency, self.wake.cancel)
+        self._workers = SyncWorkers(driver, max_concurrency, wake.cancel)
+        calls.spawn = self._workers.start_unlimited
+        self._wake = wake
+        self._events = self._run(stream, cancel)
 
-    def run(self, stream: Source, cancel: CancelToken | None) -> Iterator[Event]:
+    @property
+    def outcomes(self) -> tuple[ToolOutcome, ...]:
+        """What became of the calls that have ended so far, in that order."""
+        return tuple(self._calls.outcomes)
+
+    def __iter__(self) -> Iterator[Event]:
+        return self
+
+    def __next__(self) -> Event:
+        return self._events.__next__()
+
+    def close(self) -> None:
+        """Stop the handlers and leave what is undelivered in the ledger."""
+        self._events.close()
+
+    def _run(self, stream: Source, cancel: CancelToken | None) -> Generator[Event, None]:
         try:
-            with cancel.calling(self.wake.cancel) if cancel is not None else nullcontext():
+            with cancel.calling(self._wake.cancel) if cancel is not None else nullcontext():
                 for event in stream:
-                    call = self._admit(event, cancel)
-                    if call is not None:
-                        self._workers.start(self._state.serve(call))
+                    for flow in self._admit(event, cancel):
+                        self._workers.start(flow)
                     yield event
                     self._workers.raise_failures()
         except CancelledError:
@@ -169,14 +199,17 @@ class ToolRunner:
         self._workers.raise_failures()
 
     def _finish(self) -> None:
-        self._state.cancel()
+        self._calls.close()
         self._workers.finish()
 
-    def _admit(self, event: Event, cancel: CancelToken | None) -> Call | None:
+    def _admit(self, event: Event, cancel: CancelToken | None) -> list[Flow[None]]:
         try:
-            return self._driver.run(self._state.admit(event), cancel)
+            return self._driver.run(self._calls.admit(event), cancel)
         except SignatureError:
             if not self._skip:
                 raise
             self._driver.core.logger.warning("a client-tool request was refused: its signature does not verify")
-            return None
+            return []
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self._calls.outcomes)} calls ended>"
