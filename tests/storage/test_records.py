@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from crocevia.core.usage import Usage
-from crocevia.storage import record_queries, records, spending
+from crocevia.storage import completions, record_queries, records, spending
 from crocevia.storage.database import Transaction, connect
 from crocevia.storage.record_queries import CallFilter
 from crocevia.storage.records import OpenedCall, SettledCall
@@ -104,3 +104,24 @@ def test_newest_records_come_first_and_can_be_of_one_project(tx: Transaction) ->
         records.open_calls(tx, [opened(str(index), project=project, started_at=float(index))])
     assert [row.id for row in record_queries.page(tx, CallFilter(), 3)] == ["3", "2", "1"]
     assert [row.id for row in record_queries.page(tx, CallFilter(project="a"), 3)] == ["2", "0"]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.text() | st.binary() | st.integers(-(2**63), 2**63 - 1) | st.sampled_from(["{}", "[]", '{"status":"pending"}'])
+)
+def test_a_completion_with_anything_in_its_json_is_one_of_unknown_cost(store: Path, held: object) -> None:
+    with closing(connect(store)) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF")
+        connection.execute("DELETE FROM completions")
+        connection.execute(
+            "INSERT INTO completions (id, workspace_id, chat_id, team_id, user_id, status, started_at, created_at,"
+            " updated_at, usage, usage_cost, terminal_snapshot)"
+            " VALUES ('t', 'w', 'c', 'm', 'u', 'failed', 1, 1, 1, ?, ?, ?)",
+            (held, held, held),
+        )
+        tx = Transaction(connection)
+        found = completions.find(tx, "c", "t")
+        assert found is not None
+        assert (found.usage_cost, found.terminal_snapshot) == (None, None)
+        assert completions.pending(tx) == []

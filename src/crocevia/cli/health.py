@@ -21,10 +21,12 @@ from crocevia.runtime.catalogue import Catalogue, load
 from crocevia.storage.database import connect, snapshot
 from crocevia.storage.home import Home, holder
 from crocevia.storage.migrate import current
+from crocevia.storage.records import implausible_calls
 from crocevia.storage.schema import SCHEMA
 
 PROBE_SECONDS: Final = 15.0
 _LITTLE: Final = 1 << 30
+_NAMED: Final = 5  # records that are named one by one
 _TOO_LITTLE: Final = 100 << 20
 
 
@@ -57,6 +59,7 @@ def store(home: Home) -> Iterator[Finding]:
     if version != SCHEMA:
         yield warn("store", "doctor_schema", found=version or "?", known=SCHEMA)
     yield from _database(home)
+    yield from _records(home)
     yield from _disk(home)
     serving = holder(home)
     yield ok("store", "doctor_served", pid=serving) if serving is not None else ok("store", "doctor_not_served")
@@ -87,6 +90,19 @@ def _database(home: Home) -> Iterator[Finding]:
         yield bad("store", "doctor_store_broken", reason="read-only")
     else:
         yield ok("store", "doctor_store", version=SCHEMA)
+
+
+def _records(home: Home) -> Iterator[Finding]:
+    """Records that say what cannot be: sums leave those figures out, and somebody should know."""
+    try:
+        with snapshot(home.database) as tx:
+            found = implausible_calls(tx)
+    except sqlite3.Error:
+        return  # an earlier schema, or a store whose own finding says it
+    for call_id, columns in found[:_NAMED]:
+        yield warn("records", "doctor_record", record=call_id, columns=", ".join(columns))
+    if len(found) > _NAMED:
+        yield warn("records", "doctor_records", count=len(found) - _NAMED)
 
 
 def _disk(home: Home) -> Iterator[Finding]:

@@ -5,7 +5,23 @@
 
 from __future__ import annotations
 
+from typing import Final, TypeVar
+
 import msgspec
+
+LARGEST_TOKENS: Final = 1_000_000_000
+"""Of one call: hundreds of the largest contexts there are. What claims more is a mistake, not a measurement."""
+LARGEST_USD: Final = 1_000_000
+"""Of one call."""
+
+TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens", "reasoning_tokens")
+
+N = TypeVar("N", int, float)
+
+
+def plausible(value: N | None, most: float) -> N | None:
+    """The value, or None (unknown) where no call can have consumed or cost that much: below 0, above `most`, NaN."""
+    return value if value is not None and 0 <= value <= most else None
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
@@ -19,7 +35,10 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     estimated: bool = False
 
     def updated(self, later: Usage) -> Usage:
-        """Later figures are cumulative: they replace earlier ones field by field, and are never added."""
+        """Later figures are cumulative: they replace earlier ones field by field, and are never added.
+
+        A figure beyond reason makes the field unknown, whatever was known before.
+        """
         return Usage(
             input_tokens=_later(self.input_tokens, later.input_tokens),
             output_tokens=_later(self.output_tokens, later.output_tokens),
@@ -45,7 +64,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _later(earlier: int | None, later: int | None) -> int | None:
-    return earlier if later is None else later
+    return earlier if later is None else plausible(later, LARGEST_TOKENS)
 
 
 def _sum(left: int | None, right: int | None) -> int | None:

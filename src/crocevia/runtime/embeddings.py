@@ -12,7 +12,7 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
+from crocevia.runtime.gateway import EngineSource, Gateway, UnaryDraft
 
 ENCODE: Final = "embeddings"
 _LONGEST: Final = 120.0
@@ -45,8 +45,8 @@ class Embeddings:
         Raises GatewayError: UNSUPPORTED, UNAVAILABLE, DRAINING, and what providers and limits say.
         """
         spec, engine = self._find(model)
-        call = self._gateway.side_call(
-            SideDraft(
+        call = self._gateway.unary_call(
+            UnaryDraft(
                 door="responses",
                 encode=ENCODE,
                 user_id=user_id,

@@ -24,7 +24,7 @@ from crocevia.runtime.intake import Attachment, Attachments, Wants, check_permis
 from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from crocevia.runtime.reasoning.fingerprints import Fingerprints
 from crocevia.runtime.reasoning.routing import Route, Router, RoutingRequest, proof
-from crocevia.runtime.side_calls import SideCall, SideDraft
+from crocevia.runtime.unary_calls import UnaryCall, UnaryDraft
 from crocevia.storage.records import OpenedCall, SettledCall
 
 __all__ = [
@@ -39,8 +39,8 @@ __all__ = [
     "Profile",
     "ProjectSpec",
     "Route",
-    "SideCall",
-    "SideDraft",
+    "UnaryCall",
+    "UnaryDraft",
     "Wants",
     "check_permission",
     "placeholder",
@@ -127,7 +127,7 @@ class Gateway:
         self._records = records
         self._limits = limits
         self._clock = clock
-        self._calls: set[Call | SideCall] = set()
+        self._calls: set[Call | UnaryCall] = set()
         self._users: dict[tuple[str, str], tuple[UserSpec | None, ProjectSpec]] = {}
 
     @property
@@ -278,7 +278,7 @@ class Gateway:
         )
         return call
 
-    def side_call(self, draft: SideDraft) -> SideCall:
+    def unary_call(self, draft: UnaryDraft) -> UnaryCall:
         """Admit a call that is no conversation and open its record; enter it at once, like one of `open_call`.
 
         Raises GatewayError: like `open_call`.
@@ -286,7 +286,7 @@ class Gateway:
         self.check_open()
         now = self._clock()
         charge, permit = self._admit(self._tenant(draft.user_id, draft.model.name), draft.model, draft.asked, now)
-        call = SideCall(new_id("call"), charge, permit, seconds=draft.seconds, on_end=self._end_side)
+        call = UnaryCall(new_id("call"), charge, permit, seconds=draft.seconds, on_end=self._end_unary)
         self._calls.add(call)
         self._records.put(
             OpenedCall(
@@ -353,7 +353,7 @@ class Gateway:
         rejected.charge.release()  # a provider bills nothing for what it rejects
         return Answerer(again, self.spend.reserve(project, again.model, again.request, self._clock()))
 
-    def _end_side(self, call: SideCall, settled: SettledCall) -> None:
+    def _end_unary(self, call: UnaryCall, settled: SettledCall) -> None:
         self._calls.discard(call)
         self._records.put(settled)
 

@@ -6,10 +6,10 @@ Written as effects of the journal's own appends, so that row and events never di
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Text, bindparam, func, or_, select, update
+from sqlalchemy import Text, bindparam, case, func, or_, select, update
 from sqlalchemy.sql.elements import ColumnElement
 
 from crocevia.core.costs import UsageCost
@@ -109,12 +109,14 @@ _CLOSE: Final = (
     )
 )
 
+# A row that is no JSON must not fail a statement over all rows.
+_usage_cost: Final = case((func.json_valid(completions.c.usage_cost) == 1, completions.c.usage_cost))
 _PENDING: Final = (
     select(completions.c.id, completions.c.chat_id, completions.c.usage_cost)
     .where(
         completions.c.status != "running",
         completions.c.cost_usd.is_(None),
-        func.json_extract(completions.c.usage_cost, "$.status") == "pending",
+        func.json_extract(_usage_cost, "$.status") == "pending",
     )
     .order_by(completions.c.chat_id, completions.c.id)
 )
@@ -122,7 +124,7 @@ _RECONCILE: Final = (
     update(completions)
     .where(
         completions.c.id == bindparam("which"),
-        func.json_extract(completions.c.usage_cost, "$.revision") == bindparam("known"),
+        func.json_extract(_usage_cost, "$.revision") == bindparam("known"),
     )
     .values(usage_cost=bindparam("cost"), cost_usd=bindparam("usd"), updated_at=bindparam("now"))
 )
@@ -174,9 +176,8 @@ class Pending(msgspec.Struct, frozen=True):
 
 def pending(tx: Transaction) -> list[Pending]:
     """All of them, chat by chat."""
-    return [
-        Pending(row.id, row.chat_id, msgspec.json.decode(row.usage_cost, type=UsageCost)) for row in tx.all(_PENDING)
-    ]
+    found = [(row, _read(row.usage_cost, UsageCost)) for row in tx.all(_PENDING)]
+    return [Pending(row.id, row.chat_id, cost) for row, cost in found if cost is not None]
 
 
 def reconcile(tx: Transaction, completion_id: str, cost: UsageCost, now: float) -> bool:
@@ -219,8 +220,19 @@ def _asked(wanted: Filter) -> dict[str, object]:
 def _value(row: Row) -> Completion:
     fields = row._asdict()
     for name, kind in _JSON.items():
-        fields[name] = None if fields[name] is None else msgspec.json.decode(fields[name], type=kind)
+        fields[name] = _read(fields[name], kind)
+    fields["models_subagents"] = fields["models_subagents"] or ()
+    fields["usage"] = fields["usage"] or {}
+    fields["cost_usd"] = fields["cost_usd"] if isinstance(fields["cost_usd"], int | float) else None
     return Completion(**fields)
+
+
+def _read(text: Any, kind: Any) -> Any:
+    """The value of a JSON column; None, unknown, where it holds none or something else."""
+    try:
+        return None if text is None else msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        return None
 
 
 def _packed(value: object) -> str | None:

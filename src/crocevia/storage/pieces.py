@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
 from sqlalchemy import bindparam, select
 
 from crocevia.storage import meta as values
 from crocevia.storage.database import Transaction
+from crocevia.storage.records import notes_of
 from crocevia.storage.schema import call_records, meta
 
 _MARK: Final = "app_without_blocks:"  # followed by the project's name
@@ -25,7 +25,7 @@ _MARKS: Final = select(meta.c.key, meta.c.value).where(meta.c.key.startswith(_MA
 
 def proofs(tx: Transaction, most: int) -> list[dict[str, Any]]:
     """The notes with a proof among the newest `most` records, oldest first."""
-    return [msgspec.json.decode(row.notes, type=dict[str, Any]) for row in tx.all(_NOTES, most=most)]
+    return [notes_of(row.notes) for row in tx.all(_NOTES, most=most)]
 
 
 def apps_without_blocks(tx: Transaction) -> dict[str, float]:

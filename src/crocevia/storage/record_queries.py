@@ -10,16 +10,22 @@ from typing import Any, Final, Literal
 import msgspec
 from sqlalchemy import ColumnElement, Integer, and_, bindparam, case, cast, func, or_, select
 
+from crocevia.core.usage import LARGEST_TOKENS, LARGEST_USD
 from crocevia.storage.database import Transaction
+from crocevia.storage.rows import plausible
 from crocevia.storage.schema import call_records
 from crocevia.storage.statements import Row
 
 Grouping = Literal["project", "model", "engine", "encode", "outcome", "door"]
 GROUPINGS: Final[tuple[Grouping, ...]] = ("project", "model", "engine", "encode", "outcome", "door")
 
+LARGEST_SECONDS: Final = 1e9
+
 _c: Final = call_records.c
 _FAILED: Final = case((and_(_c.outcome != "ok", _c.outcome != "cancelled"), 1), else_=0)
-_UNPRICED: Final = case((and_(_c.settled_at.is_not(None), _c.cost_usd.is_(None), _c.outcome == "ok"), 1), else_=0)
+_COST: Final = plausible(_c.cost_usd, LARGEST_USD)
+_FIRST_BYTE: Final = plausible(_c.first_byte_seconds, LARGEST_SECONDS)
+_UNPRICED: Final = case((and_(_c.settled_at.is_not(None), _COST.is_(None), _c.outcome == "ok"), 1), else_=0)
 
 
 class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +70,14 @@ _BEFORE: Final = or_(
 _SUMS: Final = (
     func.count().label("calls"),
     func.sum(_FAILED).label("failed"),
-    func.sum(_c.input_tokens).label("input_tokens"),
-    func.sum(_c.output_tokens).label("output_tokens"),
-    func.sum(_c.cache_read_tokens).label("cache_read_tokens"),
-    func.sum(_c.cache_write_tokens).label("cache_write_tokens"),
-    func.sum(_c.reasoning_tokens).label("reasoning_tokens"),
-    func.sum(_c.cost_usd).label("cost_usd"),
+    func.sum(plausible(_c.input_tokens, LARGEST_TOKENS)).label("input_tokens"),
+    func.sum(plausible(_c.output_tokens, LARGEST_TOKENS)).label("output_tokens"),
+    func.sum(plausible(_c.cache_read_tokens, LARGEST_TOKENS)).label("cache_read_tokens"),
+    func.sum(plausible(_c.cache_write_tokens, LARGEST_TOKENS)).label("cache_write_tokens"),
+    func.sum(plausible(_c.reasoning_tokens, LARGEST_TOKENS)).label("reasoning_tokens"),
+    func.sum(_COST).label("cost_usd"),
     func.sum(_UNPRICED).label("unpriced"),
-    func.count(_c.first_byte_seconds).label("timed"),
+    func.count(_FIRST_BYTE).label("timed"),
 )
 
 
@@ -95,10 +101,10 @@ _BASES: Final[dict[str, Any]] = {
         _BUCKET,
         func.count().label("calls"),
         func.sum(_FAILED).label("failed"),
-        func.sum(_c.cost_usd).label("cost_usd"),
+        func.sum(_COST).label("cost_usd"),
     ).group_by(_BUCKET),
     "first_byte": select(_c.first_byte_seconds)
-    .where(_c.first_byte_seconds.is_not(None))
+    .where(_FIRST_BYTE.is_not(None))
     .order_by(_c.first_byte_seconds)
     .limit(1)
     .offset(bindparam("skip")),
@@ -112,7 +118,7 @@ _BASES: Final[dict[str, Any]] = {
             _c[name].label("name"),
             func.count().label("calls"),
             func.sum(_FAILED).label("failed"),
-            func.sum(_c.cost_usd).label("cost_usd"),
+            func.sum(_COST).label("cost_usd"),
             func.sum(_UNPRICED).label("unpriced"),
         )
         .where(_c[name].is_not(None))

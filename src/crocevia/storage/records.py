@@ -8,10 +8,11 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Integer, bindparam, case, cast, func, insert, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, case, cast, func, insert, or_, select, update
 
-from crocevia.core.usage import Usage
+from crocevia.core.usage import LARGEST_TOKENS, LARGEST_USD, TOKENS, Usage, plausible
 from crocevia.storage.database import Transaction
+from crocevia.storage.rows import implausible, packed
 from crocevia.storage.schema import call_records
 from crocevia.storage.statements import Row
 
@@ -53,7 +54,6 @@ class SettledCall(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
-    queue_seconds: float | None = None
     first_byte_seconds: float | None = None
     stream_seconds: float | None = None
     bytes_out: int | None = None
@@ -62,29 +62,22 @@ class SettledCall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _OPEN: Final = insert(call_records).values({name: bindparam(name) for name in OpenedCall.__struct_fields__})
+
+# A settled call fills the columns of its fields' names; `usage` those of its own.
+_SETTLED: Final = tuple(
+    name for kind in (SettledCall, Usage) for name in kind.__struct_fields__ if name not in ("id", "usage")
+)
+_KEPT: Final = ("model", "engine")  # None leaves them as admission said
+
+
+def _new(name: str) -> ColumnElement[Any]:
+    return func.coalesce(bindparam(f"new_{name}"), _c[name]) if name in _KEPT else bindparam(name)
+
+
 _SETTLE: Final = (
     update(call_records)
-    .where(_c.id == bindparam("call_id"), _c.settled_at.is_(None))
-    .values(
-        settled_at=bindparam("settled"),
-        outcome=bindparam("how"),
-        ended_by=bindparam("who"),
-        model=func.coalesce(bindparam("by_model"), _c.model),
-        engine=func.coalesce(bindparam("by_engine"), _c.engine),
-        input_tokens=bindparam("tokens_in"),
-        output_tokens=bindparam("tokens_out"),
-        cache_read_tokens=bindparam("tokens_read"),
-        cache_write_tokens=bindparam("tokens_written"),
-        reasoning_tokens=bindparam("tokens_thought"),
-        estimated=bindparam("guessed"),
-        cost_usd=bindparam("cost"),
-        queue_seconds=bindparam("queued"),
-        first_byte_seconds=bindparam("waited"),
-        stream_seconds=bindparam("streamed"),
-        bytes_out=bindparam("sent"),
-        partial=bindparam("cut"),
-        notes=bindparam("noted"),
-    )
+    .where(_c.id == bindparam("which"), _c.settled_at.is_(None))
+    .values({name: _new(name) for name in _SETTLED})
 )
 _INTERRUPT: Final = (
     update(call_records)
@@ -104,6 +97,12 @@ _COUNTS: Final = (
     .where(_c.project.is_not(None), _c.started_at > bindparam("since"))
     .group_by(_c.project, _SECOND)
     .order_by(_SECOND)
+)
+_WRONG: Final = {name: implausible(_c[name], LARGEST_TOKENS) for name in TOKENS} | {
+    name: implausible(_c[name], LARGEST_USD) for name in ("cost_usd", "reserved_usd")
+}
+_IMPLAUSIBLE: Final = (
+    select(_c.id, *(wrong.label(name) for name, wrong in _WRONG.items())).where(or_(*_WRONG.values())).order_by(_c.id)
 )
 _ONE: Final = select(call_records).where(_c.id == bindparam("call_id"))
 
@@ -128,31 +127,32 @@ def call_counts(tx: Transaction, since: float) -> list[Row]:
     return tx.all(_COUNTS, since=since)
 
 
+def implausible_calls(tx: Transaction) -> list[tuple[str, list[str]]]:
+    """Ids of records that hold what no call can have consumed or cost, each with the columns' names."""
+    return [(row.id, [name for name in _WRONG if getattr(row, name)]) for row in tx.all(_IMPLAUSIBLE)]
+
+
+def notes_of(text: Any) -> dict[str, Any]:
+    """What a record's column `notes` says; nothing where it cannot be read."""
+    try:
+        return msgspec.json.decode(text, type=dict[str, Any]) if text else {}
+    except (msgspec.MsgspecError, TypeError, UnicodeDecodeError):
+        return {}
+
+
 def find_call(tx: Transaction, call_id: str) -> Row | None:
     """One record."""
     return tx.first(_ONE, call_id=call_id)
 
 
 def _settled(call: SettledCall) -> dict[str, Any]:
-    usage = call.usage
-    return {
-        "call_id": call.id,
-        "settled": call.settled_at,
-        "how": call.outcome,
-        "who": call.ended_by,
-        "by_model": call.model,
-        "by_engine": call.engine,
-        "tokens_in": usage.input_tokens,
-        "tokens_out": usage.output_tokens,
-        "tokens_read": usage.cache_read_tokens,
-        "tokens_written": usage.cache_write_tokens,
-        "tokens_thought": usage.reasoning_tokens,
-        "guessed": int(usage.estimated),
-        "cost": call.cost_usd,
-        "queued": call.queue_seconds,
-        "waited": call.first_byte_seconds,
-        "streamed": call.stream_seconds,
-        "sent": call.bytes_out,
-        "cut": int(call.partial),
-        "noted": None if call.notes is None else msgspec.json.encode(call.notes).decode(),
+    fields = msgspec.structs.asdict(call) | msgspec.structs.asdict(call.usage)
+    del fields["usage"]
+    fields |= {name: plausible(fields[name], LARGEST_TOKENS) for name in TOKENS}
+    fields |= {
+        "cost_usd": plausible(call.cost_usd, LARGEST_USD),
+        "notes": None if call.notes is None else packed(call.notes),
+    }
+    return {"which": fields.pop("id")} | {
+        f"new_{name}" if name in _KEPT else name: value for name, value in fields.items()
     }

@@ -5,36 +5,51 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import Integer, bindparam, cast, func, select, update
+from sqlalchemy import ColumnElement, Integer, bindparam, cast, func, select, update
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from crocevia.core.ids import new_id
+from crocevia.core.usage import LARGEST_USD
 from crocevia.storage.database import Transaction
-from crocevia.storage.rows import inserting
+from crocevia.storage.rows import inserting, plausible
 from crocevia.storage.schema import budget_alerts, budget_corrections, call_records
 from crocevia.storage.statements import Row
 
-_NANO: Final = 1e9
+_NANO: Final = 1_000_000_000
 _r: Final = call_records.c
 _c: Final = budget_corrections.c
 _a: Final = budget_alerts.c
 
+
+def _sum(nano: ColumnElement[int], name: str) -> tuple[ColumnElement[int], ColumnElement[int]]:
+    """Whole dollars and what is left of them: neither sum can overflow. See `_total`."""
+    return (
+        func.coalesce(func.sum(nano // _NANO), 0).label(f"{name}_dollars"),
+        func.coalesce(func.sum(nano % _NANO), 0).label(f"{name}_rest"),
+    )
+
+
+def _total(row: Row, name: str) -> int:
+    return int(getattr(row, f"{name}_dollars")) * _NANO + int(getattr(row, f"{name}_rest"))
+
+
 # Rounded one by one: whole numbers add up to what the ledger in memory has.
-_cost: Final = cast(func.round(_r.cost_usd * _NANO), Integer)
-_held: Final = cast(func.round(_r.reserved_usd * _NANO), Integer)
+_cost: Final = cast(func.round(plausible(_r.cost_usd, LARGEST_USD) * float(_NANO)), Integer)
+_held: Final = cast(func.round(plausible(_r.reserved_usd, LARGEST_USD) * float(_NANO)), Integer)
+_unpriced: Final = (plausible(_r.cost_usd, LARGEST_USD).is_(None), _r.settled_at.is_not(None), _r.outcome == "ok")
 _within: Final = (
     _r.project == bindparam("of"),
     _r.started_at >= bindparam("since"),
     _r.started_at < bindparam("until"),
 )
 _SPENT: Final = select(
-    func.coalesce(func.sum(_cost), 0).label("spent"),
+    *_sum(_cost, "spent"),
     func.count().label("calls"),
-    func.count().filter(_r.cost_usd.is_(None), _r.settled_at.is_not(None), _r.outcome == "ok").label("unpriced"),
+    func.count().filter(*_unpriced).label("unpriced"),
 ).where(*_within)
-_RESERVED: Final = select(func.coalesce(func.sum(_held), 0)).where(*_within, _r.settled_at.is_(None))
+_RESERVED: Final = select(*_sum(_held, "reserved")).where(*_within, _r.settled_at.is_(None))
 _SPENT_BY_USERS: Final = (
-    select(_r.user_id, func.coalesce(func.sum(_cost), 0).label("spent"))
+    select(_r.user_id, *_sum(_cost, "spent"))
     .where(
         _r.project.is_(None),
         _r.user_id.is_not(None),
@@ -43,7 +58,8 @@ _SPENT_BY_USERS: Final = (
     )
     .group_by(_r.user_id)
 )
-_CORRECTED: Final = select(func.coalesce(func.sum(_c.amount), 0)).where(
+_amount: Final = plausible(_c.amount, LARGEST_USD * _NANO, -LARGEST_USD * _NANO)
+_CORRECTED: Final = select(*_sum(_amount, "corrected")).where(
     _c.project == bindparam("of"), _c.at >= bindparam("since"), _c.at < bindparam("until")
 )
 _CORRECT: Final = inserting(budget_corrections)
@@ -85,22 +101,22 @@ def day_spend(tx: Transaction, project: str, since: float, until: float) -> DayS
     row = tx.first(_SPENT, of=project, since=since, until=until)
     assert row is not None
     return DaySpend(
-        spent=int(row.spent),
+        spent=_total(row, "spent"),
         calls=int(row.calls),
         unpriced=int(row.unpriced),
-        reserved=int(tx.scalar(_RESERVED, of=project, since=since, until=until)),
+        reserved=_total(tx.first(_RESERVED, of=project, since=since, until=until), "reserved"),
         corrected=corrected(tx, project, since, until),
     )
 
 
 def spent_by_users(tx: Transaction, since: float, until: float) -> dict[str, int]:
     """What each user's settled calls of that time cost, by user id."""
-    return {row.user_id: int(row.spent) for row in tx.all(_SPENT_BY_USERS, since=since, until=until)}
+    return {row.user_id: _total(row, "spent") for row in tx.all(_SPENT_BY_USERS, since=since, until=until)}
 
 
 def corrected(tx: Transaction, project: str, since: float, until: float) -> int:
     """The sum of a day's corrections."""
-    return int(tx.scalar(_CORRECTED, of=project, since=since, until=until))
+    return _total(tx.first(_CORRECTED, of=project, since=since, until=until), "corrected")
 
 
 def add_correction(tx: Transaction, project: str, amount: int, reason: str, now: float) -> str:

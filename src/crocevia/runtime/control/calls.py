@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from crocevia.core.usage import LARGEST_TOKENS, LARGEST_USD, TOKENS, plausible
 from crocevia.storage import record_queries, records
 from crocevia.storage.database import Transaction
 from crocevia.storage.record_queries import CallFilter
@@ -42,13 +43,21 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     reasoning_tokens: int | None
     estimated: bool
     cost_usd: float | None
-    queue_seconds: float | None
     first_byte_seconds: float | None
     stream_seconds: float | None
     bytes_in: int | None
     bytes_out: int | None
     partial: bool
     notes: dict[str, Any]
+
+
+# What a row holds beside these is shown as unknown, as the sums take it.
+_MOST: Final = {
+    **dict.fromkeys(TOKENS, LARGEST_TOKENS),
+    **dict.fromkeys(("cost_usd", "reserved_usd"), LARGEST_USD),
+    **dict.fromkeys(("first_byte_seconds", "stream_seconds"), record_queries.LARGEST_SECONDS),
+    **dict.fromkeys(("bytes_in", "bytes_out"), 1 << 53),
+}
 
 
 class CallPage(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,5 +93,10 @@ def _cursor(text: str | None) -> tuple[float, str] | None:
 
 def _row(row: Any) -> CallRow:
     values = {name: getattr(row, name) for name in CallRow.__struct_fields__}
-    notes = msgspec.json.decode(row.notes, type=dict[str, Any]) if row.notes else {}
-    return CallRow(**(values | {"estimated": bool(row.estimated), "partial": bool(row.partial), "notes": notes}))
+    values |= {name: _known(values[name], most) for name, most in _MOST.items()}
+    flags = {"estimated": bool(row.estimated), "partial": bool(row.partial)}
+    return CallRow(**(values | flags | {"notes": records.notes_of(row.notes)}))
+
+
+def _known(value: Any, most: float) -> Any:
+    return plausible(value, most) if isinstance(value, int | float) else None

@@ -12,7 +12,7 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.images import ImageEngine, ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.messages import user
 from crocevia.core.usage import Usage
-from crocevia.runtime.gateway import EngineSource, Gateway, SideDraft
+from crocevia.runtime.gateway import EngineSource, Gateway, UnaryDraft
 
 ENCODE: Final = "image"
 LONGEST: Final = 300.0
@@ -49,8 +49,8 @@ class ImageGenerator:
     ) -> PaidImages:
         """Generate images. Raises GatewayError: DRAINING, UNAVAILABLE, and those of limits and providers."""
         engine = self._engine(spec)
-        call = self._gateway.side_call(
-            SideDraft(
+        call = self._gateway.unary_call(
+            UnaryDraft(
                 door="atp",
                 encode=ENCODE,
                 user_id=user_id,

@@ -54,4 +54,4 @@ __all__ = [
     "workspaces",
 ]
 
-SCHEMA: Final = "0095"  # the newest migration
+SCHEMA: Final = "0096"  # the newest migration

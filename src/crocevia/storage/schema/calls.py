@@ -32,7 +32,6 @@ call_records = Table(
     Column("reasoning_tokens", Integer),
     Column("estimated", Integer, nullable=False, server_default=text("0")),
     Column("cost_usd", Float),
-    Column("queue_seconds", Float),
     Column("first_byte_seconds", Float),
     Column("stream_seconds", Float),
     Column("bytes_in", Integer),

@@ -1,4 +1,4 @@
-"""A call that is no conversation, texts to vectors or a picture: one wait, then all of it. See `Gateway.side_call`."""
+"""A call that is no conversation, texts to vectors or a picture: one wait, then all of it. See `Gateway.unary_call`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from crocevia.runtime.money.spend import Charge
 from crocevia.storage.records import EndedBy, SettledCall
 
 
-class SideDraft(msgspec.Struct, frozen=True, kw_only=True):
+class UnaryDraft(msgspec.Struct, frozen=True, kw_only=True):
     """Who asks which model. asked: as far as money goes. seconds: how long it may take. bytes_in: of the request."""
 
     door: str
@@ -32,7 +32,7 @@ class SideDraft(msgspec.Struct, frozen=True, kw_only=True):
     bytes_in: int = 0
 
 
-class SideCall:
+class UnaryCall:
     """Use it as `async with call:`, in one task; it holds a slot until the block is left.
 
     deadline: of the event loop. usage: what it consumed, noted by whoever hears it. A cut raises its GatewayError
@@ -46,10 +46,10 @@ class SideCall:
         permit: Permit,
         *,
         seconds: float,
-        on_end: Callable[[SideCall, SettledCall], None],
+        on_end: Callable[[UnaryCall, SettledCall], None],
     ) -> None:
         self.id = call_id
-        self.usage = Usage()
+        self._usage = Usage()
         self.cut: Cut | None = None
         self._charge = charge
         self._permit = permit
@@ -58,6 +58,14 @@ class SideCall:
         self._opened = self._loop.time()
         self.deadline = self._opened + seconds
         self._task: asyncio.Task[object] | None = None
+
+    @property
+    def usage(self) -> Usage:
+        return self._usage
+
+    @usage.setter
+    def usage(self, reported: Usage) -> None:
+        self._usage = Usage().updated(reported)  # which knows what is beyond reason
 
     @property
     def cost_usd(self) -> float | None:
@@ -70,7 +78,7 @@ class SideCall:
             self.cut = why
             self._task.cancel()
 
-    async def __aenter__(self) -> SideCall:
+    async def __aenter__(self) -> UnaryCall:
         self._task = asyncio.current_task()
         return self
 
