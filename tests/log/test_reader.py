@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, CursorExpired
 from crocevia.log import Bounds, Fence, Hub, Row, SqliteLog, Stalled, check_cursor, follow
 from crocevia.log.ring import PAGE, ROWS, Ring
 from tests.aio import run
@@ -276,11 +276,11 @@ BOUNDS = Bounds("now", 11, 20, None)
 def test_a_cursor_outside_the_log_is_refused_with_what_the_log_holds(
     after: int, epoch: str | None, reason: str
 ) -> None:
-    with pytest.raises(GatewayError) as error:
+    with pytest.raises(CursorExpired) as error:
         check_cursor(BOUNDS, after, epoch)
     assert error.value.code is Code.CONFLICT
-    assert error.value.message.reason == "cursor_expired"
-    assert error.value.message.details == {"reason": reason, "epoch": "now", "first_seq": 11, "last_seq": 20}
+    assert (error.value.why, error.value.epoch) == (reason, "now")
+    assert (error.value.first_seq, error.value.last_seq) == (11, 20)
 
 
 @pytest.mark.parametrize("after", [10, 11, 20])

@@ -29,6 +29,18 @@ class Problem(msgspec.Struct, frozen=True):
     message: Sentence
 
 
+class FieldError(ValueError):
+    """A struct refuses a field by itself (`__post_init__`): `FieldError("prompt", Reason.FIELD_BLANK)`.
+
+    A ValueError, so that msgspec gives it as the cause of its own error, which knows where the struct stands.
+    """
+
+    def __init__(self, field: str, reason: Reason) -> None:
+        super().__init__(f"{field}: {reason.value}")
+        self.field = field
+        self.reason = reason
+
+
 class Refused(GatewayError):
     """Nothing was taken, for all of these reasons."""
 

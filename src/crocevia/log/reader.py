@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Hashable
 from typing import Final, NamedTuple
 
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import CursorExpired
 from crocevia.log.hub import Hub, Reader, Stalled
 from crocevia.log.ring import PAGE, Encode, Ring
 from crocevia.log.values import Bounds, Log
@@ -17,7 +17,7 @@ Write = Callable[[bytes], Awaitable[None]]
 
 
 def check_cursor(bounds: Bounds, after: int, epoch: str | None) -> None:
-    """Raise GatewayError(CONFLICT, `cursor_expired`) if no stream can resume after `after`; ask before it opens."""
+    """Raise CursorExpired if no stream can resume after `after`; ask before it opens."""
     if epoch is not None and epoch != bounds.epoch:
         reason = "epoch_changed"
     elif after < bounds.first - 1:
@@ -26,14 +26,7 @@ def check_cursor(bounds: Bounds, after: int, epoch: str | None) -> None:
         reason = "ahead"
     else:
         return
-    raise GatewayError(
-        Reason.CURSOR_EXPIRED,
-        param="after",
-        reason=reason,
-        epoch=bounds.epoch,
-        first_seq=bounds.first,
-        last_seq=bounds.head,
-    )
+    raise CursorExpired(reason, epoch=bounds.epoch, first_seq=bounds.first, last_seq=bounds.head)
 
 
 async def follow(

@@ -13,7 +13,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.core.errors import Code, GatewayError, MethodNotAllowed, Reason
 from crocevia.core.texts import render as render_message
 from crocevia.panel import auth, i18n
 from crocevia.panel.pages import PAGES
@@ -104,7 +104,7 @@ async def _answer(request: PageRequest, each: Page, *, as_json: bool) -> PageRes
         return _login_required(request, as_json=as_json or writes)
     handler = each.post if writes else each.get
     if handler is None:
-        raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed="GET")
+        raise MethodNotAllowed("GET")
     if writes:
         request = msgspec.structs.replace(request, form=dict(await _form(request)))
     return await handler(request)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import GatewayError, Reason, ScopeMissing
 
 Mode: TypeAlias = Literal["token", "password", "trusted-proxy", "none"]
 Address: TypeAlias = IPv4Address | IPv6Address
@@ -82,7 +82,7 @@ class Grant(msgspec.Struct, frozen=True):
             return
         held = self.scopes.union(*(_IMPLIED.get(scope, ()) for scope in self.scopes))
         if scope not in held:
-            raise GatewayError(Reason.SCOPE_MISSING, scope=scope)
+            raise ScopeMissing(scope)
 
 
 def networks(spelled: Iterable[str]) -> tuple[Network, ...]:

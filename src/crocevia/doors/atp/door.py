@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl
 
 from crocevia.asgi.body import ClientGone
 from crocevia.asgi.types import Application, Headers, Receive, Scope, Send
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import GatewayError, MethodNotAllowed, Reason
 from crocevia.core.ids import new_id
 from crocevia.doors.atp import auth, fields, negotiation
 from crocevia.doors.atp.body import discard, read_whole
@@ -116,8 +116,7 @@ def _request_id(scope: Scope) -> str:
 def _no_operation(found: Found | None) -> GatewayError:
     if found is None:
         return GatewayError(Reason.NOT_FOUND)
-    allowed = ", ".join(sorted(found.operations))
-    return GatewayError(Reason.METHOD_NOT_ALLOWED, allowed=allowed)
+    return MethodNotAllowed(", ".join(sorted(found.operations)))
 
 
 def _query(scope: Scope) -> dict[str, list[str]]:

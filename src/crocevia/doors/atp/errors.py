@@ -9,7 +9,7 @@ from typing import Any, Final
 from crocevia.asgi import answers
 from crocevia.asgi.types import Header, Headers
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, GatewayError, Reason, say
+from crocevia.core.errors import Code, CursorExpired, GatewayError, MethodNotAllowed, Reason, TurnInProgress, say
 from crocevia.core.texts import render
 from crocevia.doors.atp.negotiation import REQUIRED
 from crocevia.doors.atp.operation import Answer
@@ -41,44 +41,42 @@ TABLE: Final[Mapping[Code, tuple[int, str]]] = {
     Code.INTERNAL: (500, "server_error"),
 }
 
-# Sentences that the contract gives a row of their own: status, type, and the sentence's key is the `code`.
-NAMED: Final[Mapping[str, tuple[int, str]]] = {
-    "unsupported_contract_version": (400, "invalid_request"),
-    "contract_upgrade_required": (426, "conflict"),
-    "after_invalid": (400, "invalid_request"),
-    "cursor_expired": (409, "conflict"),
-    "turn_in_progress": (409, "conflict"),
-    "no_turn_in_progress": (409, "conflict"),
-    "idempotency_conflict": (409, "conflict"),
-    "team_unavailable": (409, "conflict"),
-    "tool_already_resolved": (409, "conflict"),
-    "tool_timed_out": (409, "conflict"),
-    "tool_claimed": (409, "conflict"),
-    "approval_already_resolved": (409, "conflict"),
-    "approval_expired": (409, "conflict"),
-    "invalid_fork_destination": (422, "validation_error"),
-    "invalid_orchestrator_context": (422, "validation_error"),
-    "agent_not_running": (422, "validation_error"),
-    "context_unavailable": (503, "server_error"),
-    "attachment_retry_not_permitted": (409, "conflict"),
-    "webhook_none": (405, "provider_error"),
-    "webhook_signature": (401, "provider_error"),
-    "path_wrong": (422, "invalid_path"),
-    "file_not_found": (404, "file_not_found"),
-    "file_is_folder": (409, "file_conflict"),
-    "file_not_folder": (409, "file_conflict"),
-    "file_in_the_way": (409, "file_conflict"),
-    "folder_not_empty": (409, "file_conflict"),
-    "folder_protected": (409, "file_conflict"),
-    "file_too_large": (422, "file_too_large"),
-    "pdf_too_large": (422, "file_too_large"),
-    "file_not_text": (422, "file_service_error"),
-    "document_unset": (422, "file_service_error"),
-    "files_unavailable": (503, "file_service_unavailable"),
-    "files_busy": (503, "file_service_unavailable"),
+# Reasons that the contract gives a row of their own: status, type, code.
+NAMED: Final[Mapping[Reason, tuple[int, str, str]]] = {
+    Reason.UNSUPPORTED_CONTRACT_VERSION: (400, "invalid_request", "unsupported_contract_version"),
+    Reason.CONTRACT_UPGRADE_REQUIRED: (426, "conflict", "contract_upgrade_required"),
+    Reason.AFTER_INVALID: (400, "invalid_request", "after_invalid"),
+    Reason.CURSOR_EXPIRED: (409, "conflict", "cursor_expired"),
+    Reason.TURN_IN_PROGRESS: (409, "conflict", "turn_in_progress"),
+    Reason.NO_TURN_IN_PROGRESS: (409, "conflict", "no_turn_in_progress"),
+    Reason.IDEMPOTENCY_CONFLICT: (409, "conflict", "idempotency_conflict"),
+    Reason.TEAM_UNAVAILABLE: (409, "conflict", "team_unavailable"),
+    Reason.TOOL_ALREADY_RESOLVED: (409, "conflict", "tool_already_resolved"),
+    Reason.TOOL_TIMED_OUT: (409, "conflict", "tool_timed_out"),
+    Reason.TOOL_CLAIMED: (409, "conflict", "tool_claimed"),
+    Reason.APPROVAL_ALREADY_RESOLVED: (409, "conflict", "approval_already_resolved"),
+    Reason.APPROVAL_EXPIRED: (409, "conflict", "approval_expired"),
+    Reason.INVALID_FORK_DESTINATION: (422, "validation_error", "invalid_fork_destination"),
+    Reason.INVALID_ORCHESTRATOR_CONTEXT: (422, "validation_error", "invalid_orchestrator_context"),
+    Reason.AGENT_NOT_RUNNING: (422, "validation_error", "agent_not_running"),
+    Reason.CONTEXT_UNAVAILABLE: (503, "server_error", "context_unavailable"),
+    Reason.ATTACHMENT_RETRY_NOT_PERMITTED: (409, "conflict", "attachment_retry_not_permitted"),
+    Reason.WEBHOOK_NONE: (405, "provider_error", "webhook_none"),
+    Reason.WEBHOOK_SIGNATURE: (401, "provider_error", "webhook_signature"),
+    Reason.PATH_WRONG: (422, "invalid_path", "path_wrong"),
+    Reason.FILE_NOT_FOUND: (404, "file_not_found", "file_not_found"),
+    Reason.FILE_IS_FOLDER: (409, "file_conflict", "file_is_folder"),
+    Reason.FILE_NOT_FOLDER: (409, "file_conflict", "file_not_folder"),
+    Reason.FILE_IN_THE_WAY: (409, "file_conflict", "file_in_the_way"),
+    Reason.FOLDER_NOT_EMPTY: (409, "file_conflict", "folder_not_empty"),
+    Reason.FOLDER_PROTECTED: (409, "file_conflict", "folder_protected"),
+    Reason.FILE_TOO_LARGE: (422, "file_too_large", "file_too_large"),
+    Reason.PDF_TOO_LARGE: (422, "file_too_large", "pdf_too_large"),
+    Reason.FILE_NOT_TEXT: (422, "file_service_error", "file_not_text"),
+    Reason.DOCUMENT_UNSET: (422, "file_service_error", "document_unset"),
+    Reason.FILES_UNAVAILABLE: (503, "file_service_unavailable", "files_unavailable"),
+    Reason.FILES_BUSY: (503, "file_service_unavailable", "files_busy"),
 }
-# Those of them whose arguments tell a program what to do next.
-_TELLING: Final = frozenset({"cursor_expired", "turn_in_progress"})
 
 # Codes that say more than their type does.
 _CODES: Final[Mapping[Code, str]] = {Code.DRAINING: "gateway_draining"}
@@ -86,12 +84,16 @@ _CODES: Final[Mapping[Code, str]] = {Code.DRAINING: "gateway_draining"}
 _INDEX: Final = re.compile(r"\[(\d+)\]")
 
 
+def row_of(error: GatewayError) -> tuple[int, str, str | None]:
+    """Status, type and code: the row of its reason, else that of its code."""
+    return NAMED.get(error.reason) or (*TABLE[error.code], _CODES.get(error.code))
+
+
 def refuse(error: GatewayError) -> Answer:
     """The answer that carries the error."""
-    status, kind = NAMED.get(error.message.reason) or TABLE[error.code]
+    status, kind, code = row_of(error)
     body: dict[str, Any] = {"type": kind, "message": render(error.message, "en")}
     if status != 429:  # the contract closes that one
-        code = error.message.reason if error.message.reason in NAMED else _CODES.get(error.code)
         if code is not None:
             body["code"] = code
         body["details"] = _details(error)
@@ -106,9 +108,12 @@ def expected(error: Exception, operation: str) -> GatewayError:
 
 
 def _details(error: GatewayError) -> dict[str, Any] | None:
-    """Sentences by field, fields spelled as the contract does: `members.0.role`; or the arguments of the sentence."""
-    if error.message.reason in _TELLING:
-        return dict(error.message.details)
+    """Sentences by field, fields spelled as the contract does: `members.0.role`; or what a program does next."""
+    if isinstance(error, CursorExpired):
+        held = {"epoch": error.epoch, "first_seq": error.first_seq, "last_seq": error.last_seq}
+        return {"reason": error.why, **held}
+    if isinstance(error, TurnInProgress):
+        return {"turn_id": error.turn_id, "waiting_for": error.waiting_for}
     found: dict[str, list[str]] = {}
     if isinstance(error, Refused):
         for problem in error.problems:
@@ -125,7 +130,8 @@ def _headers(error: GatewayError, status: int) -> Headers:
     if status == 401:
         headers.append((b"www-authenticate", b"Bearer"))
     if status == 405:
-        headers.append((b"allow", str(error.message.details.get("allowed", "")).encode()))
+        allowed = error.allowed if isinstance(error, MethodNotAllowed) else ""
+        headers.append((b"allow", allowed.encode()))
     if status == 413:
         headers.append((b"connection", b"close"))
     if status == 426:

@@ -9,7 +9,7 @@ import msgspec
 from msgspec import UNSET
 
 from crocevia.core import json
-from crocevia.core.declared import Problem, Refused, join
+from crocevia.core.declared import FieldError, Problem, Refused, join
 from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.core.shapes import misfit
 
@@ -70,9 +70,7 @@ def _alone(kind: type[msgspec.Struct]) -> tuple[tuple[str, bool, type[msgspec.St
 
 def _problem(error: msgspec.ValidationError) -> Problem:
     place, reason = misfit(error)
-    said = str(error).partition(" - at `")[0]
-    # What a struct of ours refuses by itself says «field: key of a sentence».
-    field, found, key = said.partition(": ")
-    if found and field.isidentifier():
-        return Problem(join(place, field), say(Reason(key)))
+    cause = error.__cause__
+    if isinstance(cause, FieldError):
+        return Problem(join(place, cause.field), say(cause.reason))
     return Problem(place or "body", reason)

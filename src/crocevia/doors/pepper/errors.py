@@ -9,7 +9,7 @@ from crocevia.asgi import answers
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import Headers, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, MethodNotAllowed
 from crocevia.core.texts import render
 from crocevia.doors.pepper import wire
 
@@ -60,8 +60,8 @@ async def refuse(send: Send, error: GatewayError, *, close: bool = False, more: 
     headers = list(more)
     if error.retry_after is not None or status in _ALWAYS_SAYS_WHEN:
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
-    if error.code is Code.METHOD_NOT_ALLOWED:
-        headers.append((b"allow", str(error.message.details["allowed"]).encode()))
+    if isinstance(error, MethodNotAllowed):
+        headers.append((b"allow", error.allowed.encode()))
     if close:
         headers.append((b"connection", b"close"))
     return await reply(send, status, json.encode(wire.Refusal(failure(error))), headers)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from crocevia.asgi.types import Scope
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import GatewayError, MethodNotAllowed, Reason
 from crocevia.doors.pepper import wire
 
 
@@ -24,7 +24,7 @@ class Head(NamedTuple):
 def read_head(scope: Scope, *methods: str) -> Head:
     """Raises GatewayError: METHOD_NOT_ALLOWED unless the method is one of `methods`, UNAUTHENTICATED without a key."""
     if scope["method"] not in methods:
-        raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed=", ".join(methods))
+        raise MethodNotAllowed(", ".join(methods))
     key = project = length = expect = b""
     for name, value in scope["headers"]:
         if name == wire.KEY_HEADER:

@@ -10,7 +10,7 @@ from crocevia import kit
 from crocevia.asgi.answers import JSON
 from crocevia.asgi.types import Headers, Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.core.errors import Code, GatewayError, MethodNotAllowed, Reason
 from crocevia.doors.pepper.errors import TABLE, failure
 
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -35,7 +35,7 @@ class KitEndpoint:
         head_only = scope["method"] == "HEAD"
         try:
             if scope["method"] not in _READS:
-                raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed="GET")
+                raise MethodNotAllowed("GET")
             asked = _parameters(scope["query_string"])
             if "f" in asked:
                 await _send_file(scope, send, asked["f"], head_only)

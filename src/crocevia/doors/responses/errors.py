@@ -8,7 +8,7 @@ from typing import Any, Final
 from crocevia.asgi import answers
 from crocevia.asgi.types import Header, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, MethodNotAllowed, Reason, ScopeMissing
 from crocevia.core.texts import render
 
 # Status, type, code. The types are those of the specification; the codes are what OpenAI's clients look for.
@@ -37,45 +37,41 @@ TABLE: Final[Mapping[Code, tuple[int, str, str | None]]] = {
     Code.DRAINING: (503, "api_error", "draining"),
     Code.UPSTREAM_TIMEOUT: (504, "api_error", "upstream_timeout"),
 }
-# Sentences that clients know under a code of their own.
-_CODES: Final = {
-    "previous_response_missing": "previous_response_not_found",
-    "model_invalid": "model_not_found",
-    "model_unknown": "model_not_found",
-    "agent_unknown": "model_not_found",
-    "field_needed": "missing_required_parameter",
-    "connection_over": "websocket_connection_limit_reached",
-    "context_exceeded": "context_length_exceeded",
-    "choice_unmet": "tool_choice_unmet",
+# Reasons that clients know under a code of their own.
+_CODES: Final[Mapping[Reason, str]] = {
+    Reason.PREVIOUS_RESPONSE_MISSING: "previous_response_not_found",
+    Reason.MODEL_INVALID: "model_not_found",
+    Reason.MODEL_UNKNOWN: "model_not_found",
+    Reason.AGENT_UNKNOWN: "model_not_found",
+    Reason.FIELD_NEEDED: "missing_required_parameter",
+    Reason.CONNECTION_OVER: "websocket_connection_limit_reached",
+    Reason.CONTEXT_EXCEEDED: "context_length_exceeded",
+    Reason.CHOICE_UNMET: "tool_choice_unmet",
 }
-_PLAIN: Final = {
-    # What the specification spells to the letter, without param and code.
-    "unauthenticated": {"message": "Unauthorized", "type": "unauthorized"},
-    "auth_attempts": {
-        "message": "Too many failed authentication attempts. Please try again later.",
-        "type": "rate_limited",
-    },
+# Type and words that the specification spells to the letter, without param and code; None: our own sentence.
+_PLAIN: Final[Mapping[Reason, tuple[str, str | None]]] = {
+    Reason.UNAUTHENTICATED: ("unauthorized", "Unauthorized"),
+    Reason.AUTH_ATTEMPTS: ("rate_limited", "Too many failed authentication attempts. Please try again later."),
+    Reason.PROXY_ATTRIBUTION: ("proxy_attribution_required", None),
 }
 _ALWAYS_SAYS_WHEN: Final = frozenset({429, 503})
 
 
 def failure(error: GatewayError) -> dict[str, Any]:
     """The object under `error`."""
-    key = error.message.reason
-    if key in _PLAIN:
-        return _PLAIN[key]
-    message = render(error.message, "en")
-    if key == "proxy_attribution":
-        return {"message": message, "type": "proxy_attribution_required"}
+    if error.reason in _PLAIN:
+        kind, message = _PLAIN[error.reason]
+        return {"message": message or render(error.message, "en"), "type": kind}
     _, kind, code = TABLE[error.code]
-    return {"message": message, "type": kind, "param": error.param, "code": _CODES.get(key, code)}
+    code = _CODES.get(error.reason, code)
+    return {"message": render(error.message, "en"), "type": kind, "param": error.param, "code": code}
 
 
 def body(error: GatewayError) -> dict[str, Any]:
     """The whole body. A missing scope has a form of its own."""
-    if error.message.reason != "scope_missing":
+    if not isinstance(error, ScopeMissing):
         return {"error": failure(error)}
-    scope = error.message.details["scope"]
+    scope = error.scope
     details = {"code": "MISSING_SCOPE", "missingScope": scope, "requiredScopes": [scope]}
     return {"ok": False, "error": {"type": "forbidden", "message": f"missing scope: {scope}", "details": details}}
 
@@ -86,7 +82,7 @@ def expected(error: Exception) -> GatewayError:
 
 
 def status(error: GatewayError) -> int:
-    return 404 if error.message.reason == "model_unknown" else TABLE[error.code][0]
+    return TABLE[error.code][0]
 
 
 async def refuse(send: Send, error: GatewayError) -> int:
@@ -95,8 +91,8 @@ async def refuse(send: Send, error: GatewayError) -> int:
     headers: list[Header] = []
     if error.retry_after is not None or code in _ALWAYS_SAYS_WHEN:
         headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
-    if error.code is Code.METHOD_NOT_ALLOWED:
-        headers.append((b"allow", str(error.message.details["allowed"]).encode()))
+    if isinstance(error, MethodNotAllowed):
+        headers.append((b"allow", error.allowed.encode()))
     if error.code is Code.TOO_LARGE:
         headers.append((b"connection", b"close"))
     return await answers.reply(send, code, json.encode(body(error)), headers)

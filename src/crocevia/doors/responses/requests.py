@@ -7,7 +7,7 @@ from urllib.parse import parse_qs
 from crocevia.asgi.body import read_body
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Receive, Scope, Send
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import GatewayError, MethodNotAllowed, Reason
 from crocevia.doors.responses.head import Head
 from crocevia.doors.responses.plan import Desk
 
@@ -21,8 +21,7 @@ def check_method(scope: Scope, *allowed: str) -> str:
     """The method. Raises GatewayError(METHOD_NOT_ALLOWED)."""
     method: str = scope["method"]
     if method not in allowed:
-        names = ", ".join(allowed)
-        raise GatewayError(Reason.METHOD_NOT_ALLOWED, allowed=names)
+        raise MethodNotAllowed(", ".join(allowed))
     return method
 
 

@@ -113,7 +113,7 @@ async def chat(request: PageRequest) -> PageResponse:
         if len(waiting) > 1:  # the others wait for their own answer
             return Response(first + event("done", {"stop_reason": "end_turn"}), media_type="text/event-stream")
     else:
-        return _refusal(GatewayError(Reason.UNSUPPORTED), 409)
+        return _refusal(GatewayError(Reason.UNSUPPORTED, what=posted.tipo), 409)
     return Stream(
         request.services.agent_call,
         posted.progetto,

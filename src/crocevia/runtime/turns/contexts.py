@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import GatewayError, Reason, TurnInProgress
 from crocevia.core.ids import is_id
 from crocevia.core.messages import Message
 from crocevia.core.turn import Turn
@@ -51,10 +51,10 @@ async def restore(supervisor: Supervisor, user_id: str, chat_id: str, items: Seq
 
 
 def check_idle(session: ChatSession) -> None:
-    """Raises GatewayError(CONFLICT, `turn_in_progress`) that says what the turn waits for."""
+    """Raises TurnInProgress, which says what the turn waits for."""
     turn = session.fold.active
     if turn is not None:
-        raise GatewayError(Reason.TURN_IN_PROGRESS, turn_id=turn.id, waiting_for=_waiting_for(turn))
+        raise TurnInProgress(turn.id, _waiting_for(turn))
 
 
 def _waiting_for(turn: Turn) -> str:

@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.core.declared import FieldError
+from crocevia.core.errors import Reason
 from crocevia.doors.atp.wire.common import Description, Name, Request, moment, refuse_given, require_one
 from crocevia.runtime.control import agents as control
 
@@ -89,6 +91,6 @@ def _check(body: AgentCreateRequest | AgentUpdateRequest) -> None:
             continue
         names = [tool.get("name") for tool in tools]
         if not all(isinstance(name, str) and 0 < len(name) <= _TOOL_NAME for name in names):
-            raise ValueError(f"{field}: tools_unnamed")
+            raise FieldError(field, Reason.TOOLS_UNNAMED)
         if len(set(names)) < len(names):
-            raise ValueError(f"{field}: given_twice_inside")
+            raise FieldError(field, Reason.GIVEN_TWICE_INSIDE)

@@ -9,6 +9,9 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import UNSET, Meta
 
+from crocevia.core.declared import FieldError
+from crocevia.core.errors import Reason
+
 # Visible on one line: names travel in logs, lists and headers. `$` alone would let a last line break through.
 Name = Annotated[
     str, Meta(min_length=1, max_length=255, pattern=r"^[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*$(?!\n)")
@@ -45,13 +48,13 @@ def changes(body: msgspec.Struct) -> dict[str, Any]:
 
 
 def require_one(body: msgspec.Struct) -> None:
-    """Raises ValueError if an update has no field."""
+    """Raises FieldError if an update has no field."""
     if not changes(body):
-        raise ValueError("body: change_empty")
+        raise FieldError("body", Reason.CHANGE_EMPTY)
 
 
 def refuse_given(body: msgspec.Struct, *names: str) -> None:
-    """Raises ValueError if a body has one of these fields: they are not the caller's to choose."""
+    """Raises FieldError if a body has one of these fields: they are not the caller's to choose."""
     for name in names:
         if getattr(body, name) is not UNSET:
-            raise ValueError(f"{name}: field_not_yours")
+            raise FieldError(name, Reason.FIELD_NOT_YOURS)

@@ -7,6 +7,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.core.declared import FieldError
+from crocevia.core.errors import Reason
 from crocevia.doors.atp.wire.common import Request
 
 MAX_OUTPUT = 131_072  # bytes of a client tool's output
@@ -21,7 +23,7 @@ class ChatMessageRequest(Request, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if len(set(self.attachment_ids)) != len(self.attachment_ids):
-            raise ValueError("attachment_ids: given_twice_inside")
+            raise FieldError("attachment_ids", Reason.GIVEN_TWICE_INSIDE)
 
 
 class ChatMessageAccepted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -46,7 +48,7 @@ class ToolOutputRequest(Request, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.output or len(self.output.encode()) > MAX_OUTPUT:
-            raise ValueError("output: output_size")
+            raise FieldError("output", Reason.OUTPUT_SIZE)
 
 
 class ToolClaimRequest(Request, frozen=True, kw_only=True):

@@ -9,6 +9,8 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from crocevia.core.catalogue import ModelSpec
+from crocevia.core.declared import FieldError
+from crocevia.core.errors import Reason
 from crocevia.core.images import ImageRequest, ImageSetting
 from crocevia.doors.atp.routing import PREFIX
 from crocevia.doors.atp.wire.common import Closed, Request, moment, moment_or_none
@@ -52,14 +54,14 @@ class ImageGenerationRequest(Closed, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if not self.prompt.strip():
-            raise ValueError("prompt: field_blank")
+            raise FieldError("prompt", Reason.FIELD_BLANK)
         if self.input_image is not UNSET and self.input_images is not UNSET:
-            raise ValueError("input_images: input_image_and_images")
+            raise FieldError("input_images", Reason.INPUT_IMAGE_AND_IMAGES)
         for name in ("mask_image", "objects_image"):
             if getattr(self, name) is not UNSET and self.input_image is UNSET:
-                raise ValueError(f"{name}: input_image_needed")
+                raise FieldError(name, Reason.INPUT_IMAGE_NEEDED)
         if self.providers is not UNSET and len(set(self.providers)) < len(self.providers):
-            raise ValueError("providers: given_twice_inside")
+            raise FieldError("providers", Reason.GIVEN_TWICE_INSIDE)
 
 
 class ArtifactQuery(Request, frozen=True, kw_only=True):

@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from crocevia.core.declared import FieldError
+from crocevia.core.errors import Reason
 from crocevia.doors.atp.wire.common import Closed, Description, moment, require_one
 from crocevia.runtime.control import tools as control
 
@@ -63,4 +65,4 @@ def tool(value: control.UserTool) -> UserTool:
 
 def _check(parameters: dict[str, Any]) -> None:
     if parameters.get("type") != "object":
-        raise ValueError("parameters: schema_not_object")
+        raise FieldError("parameters", Reason.SCHEMA_NOT_OBJECT)

@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from crocevia.core.declared import FieldError
+from crocevia.core.errors import Reason
 from crocevia.doors.atp.wire.common import Name, Request, moment, require_one
 from crocevia.runtime.control import workspaces as control
 
@@ -55,4 +57,4 @@ def workspace(value: control.Workspace) -> Workspace:
 
 def _check(metadata: Metadata | UnsetType) -> None:
     if isinstance(metadata, list) and metadata:
-        raise ValueError("metadata: field_not_object")
+        raise FieldError("metadata", Reason.FIELD_NOT_OBJECT)
