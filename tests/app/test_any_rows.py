@@ -105,7 +105,7 @@ def test_sums_hold_what_can_be_and_doctor_names_the_rows_that_cannot(tmp_path: P
         today = spending.report(tx, "casa", time.time()).days[0]
     assert (found.input_tokens, found.cost_usd, found.unpriced) == (7, 0.5, 2)
     assert (today.spent, today.unpriced) == (0.5, 2)
-    told = [finding.message.args for finding in health.store(home) if finding.area == "records"]
+    told = [finding.message.details for finding in health.store(home) if finding.area == "records"]
     assert told == [{"record": call, "columns": "input_tokens, cost_usd"} for call in ("c2", "c4")]
 
 
