@@ -9,16 +9,18 @@ MIB = 1024 * KIB
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """workspace_entries, workspace_bytes: files and folders of one workspace, and their bytes.
-    attachment_bytes: of one file that a message carries. chat_attachments: of one chat.
-    user_attachment_bytes: of all attachments of one user.
-    """
+    """Quotas: how much may be kept."""
 
     workspace_entries: int = 10_000
+    """Files and folders of one workspace."""
     workspace_bytes: int = 1024 * MIB
+    """Of all files of one workspace."""
     attachment_bytes: int = 32 * MIB
+    """Of one file that a message carries."""
     chat_attachments: int = 500
+    """Attachments of one chat."""
     user_attachment_bytes: int = 2048 * MIB
+    """Of all attachments of one user."""
 
 
 def spoken(size: int) -> str:
