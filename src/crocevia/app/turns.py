@@ -37,7 +37,7 @@ async def open_turns(
             limits=_limits(settings.turns),
             tool_seconds=settings.turns.tool_seconds,
         ),
-        failed=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),
+        on_fault=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),
     )
     try:
         await turns.start()

@@ -74,6 +74,8 @@ class Call:
     the client is gone: then the block just ends, with `cut` set.
     """
 
+    resumable: Final = False  # it ends with its process, unlike a run
+
     def __init__(
         self,
         call_id: str,

@@ -53,7 +53,7 @@ class Moments:
 @pytest.fixture
 def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
     """Three for each commit: facts lie in the inbox; entries are applied and not written; written and not known."""
-    moments, append, take = Moments(), SqliteLog.append, Driver._take
+    moments, append, take = Moments(), SqliteLog.append, Driver._apply_inbox
 
     async def appending(log: SqliteLog, *given: Any, **named: Any) -> Any:
         await moments.pass_by()
@@ -66,7 +66,7 @@ def moments(monkeypatch: pytest.MonkeyPatch) -> Moments:
         await take(driver)
 
     monkeypatch.setattr(SqliteLog, "append", appending)
-    monkeypatch.setattr(Driver, "_take", taking)
+    monkeypatch.setattr(Driver, "_apply_inbox", taking)
     return moments
 
 

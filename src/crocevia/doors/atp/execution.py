@@ -48,7 +48,7 @@ class Execution:
             key=key,
             wire=_wire(request),
             attachment_ids=ids,
-            carry=partial(_carried, request.control, request.params["chat_id"], ids) if ids else None,
+            load_manifests=partial(_carried, request.control, request.params["chat_id"], ids) if ids else None,
         )
         return Answer(
             202, wire.ChatMessageAccepted(status="accepted", turn_id=turn_id, attachment_ids=ids if ids else UNSET)

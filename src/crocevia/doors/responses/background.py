@@ -16,8 +16,9 @@ from crocevia.doors.responses import errors, plan
 from crocevia.doors.responses.frames import DONE, Frame, sse
 from crocevia.doors.responses.plan import Desk
 from crocevia.doors.responses.requests import answering
-from crocevia.doors.responses.run import Run, Work
+from crocevia.doors.responses.run import Run
 from crocevia.runtime.gateway import Cut
+from crocevia.runtime.turns.run_service import Work
 
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 MOST: Final = 1000  # running at once

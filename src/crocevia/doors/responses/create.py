@@ -13,8 +13,9 @@ from crocevia.doors.responses.errors import refuse
 from crocevia.doors.responses.frames import DONE, TERMINAL, Frame, sse
 from crocevia.doors.responses.plan import Desk
 from crocevia.doors.responses.requests import answering, body_of
-from crocevia.doors.responses.run import Run, Work
+from crocevia.doors.responses.run import Run
 from crocevia.runtime.gateway import Cut
+from crocevia.runtime.turns.run_service import Work
 
 
 async def create(desk: Desk, background: Background, scope: Scope, receive: Receive, send: Send) -> None:

@@ -22,7 +22,7 @@ def order(
     answer_id: str,
     place: ChatPosition | None,
     tool_calls: int | None = None,
-    resumes: bool = False,
+    resumable: bool = False,
 ) -> RunSpec:
     """system: what joins the agent's own. known: how many messages of the draft were said in earlier requests.
 
@@ -52,7 +52,7 @@ def order(
         position=place,
         tool_calls=tool_calls,
         forbidden=frozenset(tool.name for tool in tools.shown) - {tool.name for tool in offered},
-        resumes=resumes,
+        resumable=resumable,
     )
 
 

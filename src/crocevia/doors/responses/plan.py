@@ -188,7 +188,7 @@ async def make(
                 stays=bool(request.background),
             ),
             tool_calls=request.max_tool_calls,
-            resumes=bool(request.background),
+            resumable=bool(request.background),
         )
     return Plan(
         user_id=operator.user_id,

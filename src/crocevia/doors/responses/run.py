@@ -16,10 +16,9 @@ from crocevia.doors.responses.frames import Frame, sse
 from crocevia.doors.responses.orders import turn_of
 from crocevia.doors.responses.plan import Desk, Plan
 from crocevia.runtime.answers_store import StoredResponse
-from crocevia.runtime.gateway import Call, Cut
-from crocevia.runtime.turns.run_service import AgentRun
+from crocevia.runtime.gateway import Cut
+from crocevia.runtime.turns.run_service import Work
 
-Work: TypeAlias = Call | AgentRun
 Write: TypeAlias = Callable[[list[Frame]], Awaitable[None]]
 
 _CUT_SHORT: Final = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL})
@@ -50,11 +49,11 @@ class Run:
             return await desk.runs.adopt(self.chat, turn_of(self.resource.id), names)
         if plan.order is None:
             return desk.gateway.open_model(plan.user_id, plan.model, plan.draft)
-        work = await desk.runs.open(plan.order)
-        self.chat = work.chat_id
+        run = await desk.runs.open(plan.order)
+        self.chat = run.chat_id
         if self.chat is not None:
             self.keep()
-        return work
+        return run
 
     async def drive(self, call: Work, write: Write, *, insists: Callable[[], bool]) -> None:
         """Make the answer, frame by frame. Raises GatewayError if it failed before anything was written.
@@ -127,4 +126,4 @@ class Run:
 
 def _goes_on(call: Work, error: GatewayError) -> bool:
     """This process ends, and the next one goes on with it."""
-    return isinstance(call, AgentRun) and call.resumes and error.code is Code.DRAINING
+    return call.resumable and error.code is Code.DRAINING

@@ -16,10 +16,11 @@ from crocevia.doors.responses import errors, head, plan
 from crocevia.doors.responses.frames import Frame
 from crocevia.doors.responses.head import Head
 from crocevia.doors.responses.plan import Desk
-from crocevia.doors.responses.run import Run, Work
+from crocevia.doors.responses.run import Run
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import Cut
+from crocevia.runtime.turns.run_service import Work
 
 LONGEST_SECONDS: Final = 3600.0
 REMEMBERED: Final = 64  # answers that a connection can go on from without a store

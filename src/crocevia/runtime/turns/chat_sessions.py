@@ -5,45 +5,74 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final, Protocol
 from weakref import WeakValueDictionary
 
 from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.core.events import ModelEvent
 from crocevia.core.turn import Unreadable, hydrate
 from crocevia.core.turn import entries as e
 from crocevia.log import Bounds, Fence, Log
+from crocevia.runtime.gateway import Call
 from crocevia.runtime.turns.effects import CostCounter
 from crocevia.storage.chats import Chat
-
-if TYPE_CHECKING:
-    from crocevia.runtime.turns.hearing import RunObserver
 
 NODE: Final = "local"
 LEASE_MS: Final = 24 * 3_600_000  # one process serves a home: nobody else can ask
 
 
 class ContextUnavailable(GatewayError):
-    """What was said in a chat cannot be read. Nothing is guessed from it."""
+    """A chat's journal cannot be read. Nothing is guessed from it."""
 
     def __init__(self) -> None:
         super().__init__(Reason.CONTEXT_UNAVAILABLE)
 
 
-class ChatSession:
-    """One chat. seen: the newest command that an earlier turn has taken in. observer: whoever waits for this one."""
+class RunObserver(Protocol):
+    """Follows the root's model calls of a run, ahead of the journal's readers."""
 
-    __slots__ = ("chat", "costs", "fence", "fold", "observer", "running", "seen")
+    @property
+    def sole_reader(self) -> bool:
+        """Nobody else follows: what the model says need not be journalled delta by delta."""
+        ...
+
+    @property
+    def resumable(self) -> bool:
+        """The run goes on in the next process."""
+        ...
+
+    def call_started(self, call: Call, fail_turn: Callable[[str, str], None]) -> None:
+        """A call is admitted. fail_turn: ends the turn with a code and a message."""
+        ...
+
+    async def receive(self, batch: list[ModelEvent]) -> None:
+        """Returns when there is room for more."""
+        ...
+
+    def call_failed(self, error: GatewayError) -> None:
+        """The call failed; the turn's end will only say so in words."""
+        ...
+
+
+class ChatSession:
+    """One chat in memory."""
+
+    __slots__ = ("chat", "costs", "fence", "fold", "last_command", "observer", "running")
 
     def __init__(self, chat: Chat, fence: Fence, entries: list[e.Entry]) -> None:
         self.chat = chat
         self.fence = fence
-        self.seen = 0
+        self.last_command = 0
+        """The id of the newest command that an earlier turn has taken in."""
         self.running: asyncio.Task[None] | None = None
+        """Drives the turn."""
         self.observer: RunObserver | None = None
-        self.take(entries)
+        """Of the turn, where it is a run whose caller waits."""
+        self.rebuild(entries)
 
-    def take(self, entries: list[e.Entry]) -> None:
-        """Believe the journal. Raises Unreadable."""
+    def rebuild(self, entries: list[e.Entry]) -> None:
+        """From the journal. Raises Unreadable."""
         self.fold = hydrate(entries)
         self.costs = CostCounter()
         opened = [at for at, entry in enumerate(entries) if isinstance(entry, e.TurnOpened)]
@@ -53,13 +82,17 @@ class ChatSession:
     def title(self) -> str | None:
         return self.fold.title or self.chat.title
 
+    @property
+    def is_driven(self) -> bool:
+        return self.running is not None and not self.running.done()
+
 
 class ChatSessions:
-    """kept: how many idle ones stay in memory."""
+    """All chats in memory; one per server."""
 
-    def __init__(self, log: Log, kept: int) -> None:
+    def __init__(self, log: Log, max_idle: int) -> None:
         self._log = log
-        self._kept = kept
+        self._max_idle = max_idle
         self._sessions: OrderedDict[str, ChatSession] = OrderedDict()
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -79,7 +112,7 @@ class ChatSessions:
         self._sessions.pop(chat_id, None)
 
     async def enter(self, chat: Chat) -> ChatSession:
-        """The chat's session; reserve its lock. Raises ContextUnavailable."""
+        """The chat's session; hold its lock. Raises ContextUnavailable."""
         session = self._sessions.get(chat.id)
         if session is None:
             await self.bounds(chat.id)
@@ -105,18 +138,16 @@ class ChatSessions:
                 raise
             return await self._log.create(chat_id)
 
-    def busy(self) -> list[ChatSession]:
+    def driven(self) -> list[ChatSession]:
         """Those in which a turn is driven."""
-        return [
-            session for session in self._sessions.values() if session.running is not None and not session.running.done()
-        ]
+        return [session for session in self._sessions.values() if session.is_driven]
 
     def _evict(self) -> None:
-        surplus = len(self._sessions) - self._kept
+        surplus = len(self._sessions) - self._max_idle
         for chat_id, session in list(self._sessions.items()):
             if surplus <= 0:
                 return
-            if (session.running is None or session.running.done()) and not self.lock(chat_id).locked():
+            if not session.is_driven and not self.lock(chat_id).locked():
                 del self._sessions[chat_id]
                 surplus -= 1
 

@@ -14,6 +14,7 @@ from crocevia.log import Command
 class SteerCommand(msgspec.Struct, frozen=True, kw_only=True):
     text: str
     target: str | None = None
+    """An instance; None: the orchestrator."""
 
 
 class ClientToolOutput(msgspec.Struct, frozen=True, kw_only=True):
@@ -37,14 +38,14 @@ def _cancel(turn: Turn, command: Command) -> e.Entry:
 
 
 def _steer(turn: Turn, command: Command) -> e.Entry:
-    asked = msgspec.json.decode(command.payload, type=SteerCommand)
-    return e.TurnSteered(turn=turn.id, at=command.at, steer_id=f"st_{command.id}", text=asked.text, target=asked.target)
+    steer = msgspec.json.decode(command.payload, type=SteerCommand)
+    return e.TurnSteered(turn=turn.id, at=command.at, steer_id=f"st_{command.id}", text=steer.text, target=steer.target)
 
 
 def _approval(turn: Turn, command: Command) -> e.Entry:
-    said = msgspec.json.decode(command.payload, type=ApprovalDecision)
+    decision = msgspec.json.decode(command.payload, type=ApprovalDecision)
     return e.ApprovalResponse(
-        turn=turn.id, at=command.at, approval_id=command.key, approve=said.approve, reason=said.reason
+        turn=turn.id, at=command.at, approval_id=command.key, approve=decision.approve, reason=decision.reason
     )
 
 
@@ -52,14 +53,14 @@ def _output(turn: Turn, command: Command) -> e.Entry | None:
     call = turn.calls.get(command.key)
     if call is None:
         return None
-    given = msgspec.json.decode(command.payload, type=ClientToolOutput)
+    result = msgspec.json.decode(command.payload, type=ClientToolOutput)
     return e.ToolResult(
         turn=turn.id,
         at=command.at,
         agent=turn.instances[call.instance].agent,
         call_id=call.id,
-        output=given.output,
-        is_error=given.is_error,
+        output=result.output,
+        is_error=result.is_error,
     )
 
 

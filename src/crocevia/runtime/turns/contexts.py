@@ -1,4 +1,4 @@
-"""A chat's context between turns: copied into another chat, or given back to it."""
+"""A chat's context between turns: forked into another chat, or restored."""
 
 from __future__ import annotations
 

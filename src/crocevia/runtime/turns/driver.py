@@ -27,66 +27,69 @@ class Journal(Protocol):
     async def commands(self, chat: str, after: int = 0) -> list[Command]: ...
 
 
-Perform: TypeAlias = Callable[["Driver", Any], Awaitable[None]]
-"""Does what is wanted and reports facts. None of it returns anything; a want that needs nothing done has no entry."""
+WantHandler: TypeAlias = Callable[["Driver", Any], Awaitable[None]]
+"""Does what is wanted and posts facts. A want without a handler needs nothing done."""
 
 _BUSY = (w.CallModel, w.RunTool, w.Compact, w.End)
 
 
 class InboxItem(msgspec.Struct, frozen=True):
-    """A fact on its way into the journal. heard: told whether it still answered something.
-
-    command: the id of the row that it came from, if it came from outside.
-    """
+    """A fact on its way into the journal."""
 
     fact: e.Entry
-    heard: asyncio.Future[bool] | None = None
+    accepted: asyncio.Future[bool] | None = None
+    """Resolved once the fact is durable; False: it answered nothing any more."""
     command: int = 0
+    """The id of the row that it came from, if it came from outside."""
 
     def moment(self, now: int) -> int:
-        """When it counts: what was said before a deadline was in time, however late it is read."""
+        """When it counts: what was sent before a deadline was in time, however late it is read."""
         return min(now, self.fact.at) if self.command else now
 
 
 class Driver:
-    """perform: by kind of want. failed: told of a task that raised what it should not have."""
+    """One per open turn, in a task of its own."""
 
     def __init__(
         self,
         log: Journal,
         session: ChatSession,
         turn: Turn,
-        perform: dict[type, Perform],
-        failed: Callable[[str, BaseException], None],
+        handlers: dict[type, WantHandler],
+        on_fault: Callable[[str, BaseException], None],
     ) -> None:
+        """handlers: by kind of want. on_fault: told of a handler that raised what it should not have."""
         self.session = session
         self.turn = turn
         self.detached = False
+        """It drives no more: nothing that it posts is read."""
         self._log = log
-        self._perform = perform
-        self._failed = failed
+        self._handlers = handlers
+        self._on_fault = on_fault
         self._inbox: deque[InboxItem] = deque()
-        self._read = self._taken = session.seen
-        self._news = asyncio.Event()
-        self._begun: dict[w.Want, asyncio.Task[None]] = {}
+        self._read = self._applied = session.last_command
+        self._wakeup = asyncio.Event()
+        self._running: dict[w.Want, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
 
     @property
     def busy(self) -> bool:
         """Something is under way that ends by itself."""
-        return any(isinstance(want, _BUSY) and not task.done() for want, task in self._begun.items())
+        return any(isinstance(want, _BUSY) and not task.done() for want, task in self._running.items())
 
-    def tell(self, fact: e.Entry) -> None:
+    def post(self, fact: e.Entry) -> None:
         """Something happened."""
-        self._inbox.append(InboxItem(fact))
-        self._news.set()
+        self._put(InboxItem(fact))
 
-    async def report(self, fact: e.Entry) -> bool:
-        """Something happened; wait until it is durable. False: it answers nothing any more."""
-        heard: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        self._inbox.append(InboxItem(fact, heard))
-        self._news.set()
-        return await heard
+    async def commit(self, fact: e.Entry) -> bool:
+        """Something happened; returns once it is durable. False: it answers nothing any more."""
+        accepted: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._put(InboxItem(fact, accepted))
+        return await accepted
+
+    def _put(self, item: InboxItem) -> None:
+        self._inbox.append(item)
+        self._wakeup.set()
 
     async def read_commands(self) -> None:
         """Take in what came from outside."""
@@ -94,99 +97,98 @@ class Driver:
             return  # its successor reads them
         for command in await self._log.commands(self.session.chat.id, self._read):
             if command.id <= self._read:
-                continue  # another reading was faster
+                continue  # a concurrent read was faster
             self._read = command.id
             fact = fact_of(self.turn, command) if command.turn == self.turn.id else None
             if fact is not None:
-                self._inbox.append(InboxItem(fact, command=command.id))
-                self._news.set()
+                self._put(InboxItem(fact, command=command.id))
 
     async def run(self) -> None:
         """Until the turn has ended. Raises what `Log.append` raises: then this turn is ahead of its journal."""
         try:
-            await self.read_commands()  # those that came before anybody could tell this driver
+            await self.read_commands()  # those that came before this driver could be told
             while True:
-                await self._take()
+                await self._apply_inbox()
                 if self.turn.ended:
-                    self.session.seen = self._taken
+                    self.session.last_command = self._applied
                     return
-                self._begin_and_stop()
+                self._start_and_stop()
                 await self._wait()
         finally:
             self.detached = True
             await self._stop_all()
 
     async def recover(self, *, resume: bool) -> None:
-        """Settle what a former process left: as it was before what has been said since, so read that first."""
+        """Settle what a former process left, as of before what has been posted since: read that first."""
         at = min([now_ms(), *(item.fact.at for item in self._inbox)])
         await self.append(recover(self.turn, at, resume=resume))
 
-    async def finish(self) -> None:
+    async def close_turn(self) -> None:
         """Close a turn that is to end."""
-        self.tell(e.TurnClosing(turn=self.turn.id, at=now_ms()))
-        await self._take()
+        self.post(e.TurnClosing(turn=self.turn.id, at=now_ms()))
+        await self._apply_inbox()
 
     async def append(self, entries: list[e.Entry], extra: Iterable[Effect] = ()) -> None:
-        """Make entries durable, that `turn` has applied, with the rows that follow from them."""
+        """Make entries durable that `turn` has applied, with the rows that follow from them."""
         if not entries:
             return
         session = self.session
         session.costs.add(entries)
         effects = [*extra, *effects_of(session.chat, self.turn, entries, session.costs)]
-        await self._log.append(session.fence, entries, effects, read_upto=self._taken)
+        await self._log.append(session.fence, entries, effects, read_upto=self._applied)
         for entry in entries:
             session.fold.adopt(entry)
 
-    async def stopped(self, seconds: float) -> None:
-        """Give what was stopped its last prompts."""
+    async def wait_stopped(self, seconds: float) -> None:
+        """Let stopped handlers post their last facts."""
         if self._stopping:
             await asyncio.wait(set(self._stopping), timeout=seconds)
 
-    async def _take(self) -> None:
-        """What is in the inbox and what follows from it, in one transaction. In spec, but the end comes last."""
+    async def _apply_inbox(self) -> None:
+        """What is in the inbox and what follows from it, in one transaction. In order, but the end comes last."""
         entries: list[e.Entry] = []
-        heard: list[tuple[asyncio.Future[bool], bool]] = []
-        self._news.clear()
+        accepted: list[tuple[asyncio.Future[bool], bool]] = []
+        self._wakeup.clear()
         inbox = sorted(self._inbox, key=lambda item: isinstance(item.fact, e.TurnClosing))
         self._inbox.clear()
         for item in inbox:
-            self._taken = max(self._taken, item.command)
+            self._applied = max(self._applied, item.command)
             new = advance(self.turn, item.fact, item.moment(now_ms()))
             entries += new
-            if item.heard is not None:
-                heard.append((item.heard, bool(new)))
+            if item.accepted is not None:
+                accepted.append((item.accepted, bool(new)))
         entries += advance(self.turn, None, now_ms())
         await self.append(entries)
-        for future, took in heard:
+        for future, counted in accepted:
             if not future.done():
-                future.set_result(took)
+                future.set_result(counted)
 
     async def _wait(self) -> None:
         deadline = self.turn.deadline
         if deadline is None:
-            await self._news.wait()
+            await self._wakeup.wait()
             return
         try:
             async with asyncio.timeout(max(0, deadline - now_ms()) / 1000):
-                await self._news.wait()
+                await self._wakeup.wait()
         except TimeoutError:
             return
 
-    def _begin_and_stop(self) -> None:
+    def _start_and_stop(self) -> None:
         wants = wants_of(self.turn)
-        for want in [want for want in self._begun if want not in wants]:
-            self._stop(self._begun.pop(want))
+        for want in [want for want in self._running if want not in wants]:
+            self._stop(self._running.pop(want))
         for want in wants:
-            if want not in self._begun and (perform := self._perform.get(type(want))) is not None:
-                self._begun[want] = asyncio.get_running_loop().create_task(self._carefully(perform, want))
+            if want not in self._running and (handler := self._handlers.get(type(want))) is not None:
+                self._running[want] = asyncio.get_running_loop().create_task(self._guarded(handler, want))
 
-    async def _carefully(self, perform: Perform, want: w.Want) -> None:
+    async def _guarded(self, handler: WantHandler, want: w.Want) -> None:
         try:
-            await perform(self, want)
-        except Exception as error:  # ours alone: the turn must not wait for ever for what will never come
-            self._failed(type(want).__name__, error)
+            await handler(self, want)
+        except Exception as error:  # an internal fault: the turn must not wait for ever for what will never come
+            self._on_fault(type(want).__name__, error)
             if not self.detached:
-                self.tell(
+                self.post(
                     e.TurnFailing(turn=self.turn.id, at=now_ms(), code="internal", message="something went wrong here")
                 )
 
@@ -197,8 +199,8 @@ class Driver:
             task.add_done_callback(self._stopping.discard)
 
     async def _stop_all(self) -> None:
-        for task in self._begun.values():
+        for task in self._running.values():
             self._stop(task)
-        self._begun.clear()
+        self._running.clear()
         if self._stopping:
             await asyncio.wait(set(self._stopping), timeout=1)

@@ -15,13 +15,16 @@ from crocevia.storage.database import Transaction
 
 
 class CostCounter:
-    """Model calls of one turn: how many, how many of unknown cost, and the known cost of the others."""
+    """Counts the model calls of one turn and what they cost."""
 
     __slots__ = ("calls", "known", "unknown")
 
     def __init__(self) -> None:
-        self.calls = self.unknown = 0
+        self.calls = 0
+        self.unknown = 0
+        """Calls whose cost is unknown."""
         self.known = Decimal(0)
+        """USD, of the others."""
 
     def add(self, entries: Sequence[e.Entry]) -> None:
         for entry in entries:
@@ -59,41 +62,42 @@ def _opened(chat: chats.Chat, entry: e.TurnOpened) -> Effect:
         created_at=at,
         updated_at=at,
     )
-    return lambda tx, done: completions.add(tx, row)
+    return lambda tx, appended: completions.add(tx, row)
 
 
 def _titled(chat_id: str, entry: e.ChatTitleUpdated) -> Effect:
-    def effect(tx: Transaction, done: Appended) -> None:
+    def effect(tx: Transaction, appended: Appended) -> None:
         chats.set_title(tx, chat_id, entry.title, entry.at / 1000)
 
     return effect
 
 
 def _ended(turn: Turn, entry: e.Terminal, costs: CostCounter) -> Effect:
-    helpers = dict.fromkeys(item.agent.model for item in turn.instances.values() if item.id != turn.root_id)
-    said = turn.root.text
-    cost = _cost(costs, entry.at)
+    members = dict.fromkeys(item.agent.model for item in turn.instances.values() if item.id != turn.root_id)
+    text = turn.root.text
+    cost = _usage_cost(costs, entry.at)
 
-    def effect(tx: Transaction, done: Appended) -> None:
+    def effect(tx: Transaction, appended: Appended) -> None:
         # The terminal is the last entry of its append.
-        snapshot = snapshot_of(entry, done.epoch, done.last, turn.wire)
+        snapshot = snapshot_of(entry, appended.epoch, appended.last, turn.wire)
         completions.close(
             tx,
             snapshot,
             usage_cost=cost,
-            models_subagents=tuple(helpers),
-            content_hash=sha256(said.encode()).hexdigest() if said else None,
+            models_subagents=tuple(members),
+            content_hash=sha256(text.encode()).hexdigest() if text else None,
         )
 
     return effect
 
 
-def _cost(costs: CostCounter, at: int) -> UsageCost:
+def _usage_cost(costs: CostCounter, at: int) -> UsageCost:
+    some_known = costs.calls > costs.unknown
     return usage_cost(
-        {"USD": costs.known} if costs.calls > costs.unknown else {},
+        {"USD": costs.known} if some_known else {},
         invocations=costs.calls,
         pending=costs.unknown,
         closed=True,
-        basis="calculated" if costs.calls > costs.unknown else "none",
+        basis="calculated" if some_known else "none",
         as_of=at / 1000,
     )

@@ -23,13 +23,13 @@ _SUMMARY: Final = "What happened so far in this conversation:\n\n"
 
 def instructions(agent: Agent, team: Team, agents: Sequence[Agent], leads: bool, memory: str) -> str:
     """An agent's system prompt: its own, who works with it, what is remembered."""
-    told = [agent.system_prompt]
+    texts = [agent.system_prompt]
     others = [other for other in agents[1:] if other.name != agent.name]
     if leads and others:
         roles = {member.agent_id: member.role for member in team.members}
-        told.append("Your team, to whom you can delegate:\n" + "\n".join(_line(other, roles) for other in others))
-    told.append(remembered(memory))
-    return "\n\n".join(text for text in told if text)
+        texts.append("Your team, to whom you can delegate:\n" + "\n".join(_line(other, roles) for other in others))
+    texts.append(remembered(memory))
+    return "\n\n".join(text for text in texts if text)
 
 
 def remembered(memory: str) -> str:

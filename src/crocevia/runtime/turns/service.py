@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Hashable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -14,7 +14,7 @@ from crocevia.core.ids import new_id
 from crocevia.core.turn import open_turn
 from crocevia.core.turn.files import placeholders
 from crocevia.core.turn.ids import derive
-from crocevia.log import Closed, Created, Duplicate, Hub, Log, Repeated, check_cursor, once
+from crocevia.log import Bounds, Closed, Created, Duplicate, Hub, Log, Repeated, Row, check_cursor, follow, once
 from crocevia.log.values import CommandKind
 from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control
@@ -24,21 +24,21 @@ from crocevia.runtime.turns import attachments as attached
 from crocevia.runtime.turns import contexts
 from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
 from crocevia.runtime.turns.commands import ApprovalDecision, ClientToolOutput, SteerCommand
-from crocevia.runtime.turns.feed import Feed
 from crocevia.runtime.turns.run_service import RunService
 from crocevia.runtime.turns.settings import TurnSettings
-from crocevia.runtime.turns.supervisor import Failed, Supervisor
+from crocevia.runtime.turns.supervisor import OnFault, Supervisor
 from crocevia.runtime.turns.tools import Toolbox
 from crocevia.storage import chats as chat_rows
 from crocevia.storage.chats import Chat
 
-LAST_LOOK: Final = 0.2  # seconds
-Carry: TypeAlias = Callable[[], Awaitable[Sequence[Raw]]]
-_TOGETHER: Final = 16  # turns that are resumed at the same time
+FLUSH_SECONDS: Final = 0.2
+LoadManifests: TypeAlias = Callable[[], Awaitable[Sequence[Raw]]]
+_PAGE: Final = 500  # entries
+_MAX_RESUMING: Final = 16  # turns that are resumed at the same time
 
 
 class Turns:
-    """One per server; belongs to one event loop. closed: set when streams should end."""
+    """One per server; belongs to one event loop."""
 
     def __init__(
         self,
@@ -50,15 +50,16 @@ class Turns:
         files: WorkspaceFiles,
         *,
         settings: TurnSettings | None = None,
-        failed: Failed = lambda where, error: None,
+        on_fault: OnFault = lambda where, error: None,
     ) -> None:
         self.closed = asyncio.Event()
+        """Set when streams should end."""
         self._control = control
         self._gateway = gateway
         self._log = log
         self._hub = hub
-        self._failed = failed
-        self._supervisor = Supervisor(control, gateway, log, toolbox, files, settings or TurnSettings(), failed)
+        self._on_fault = on_fault
+        self._supervisor = Supervisor(control, gateway, log, toolbox, files, settings or TurnSettings(), on_fault)
         self._sessions = self._supervisor.sessions
         self.runs = RunService(self._supervisor)
         self._draining: asyncio.Task[None] | None = None
@@ -66,26 +67,26 @@ class Turns:
     # --- a server's life -------------------------------------------------------------------------------------
 
     async def start(self) -> None:
-        """Go on with every turn that an earlier process left open; they are driven when this returns."""
-        slots = asyncio.Semaphore(_TOGETHER)
+        """Resume every turn that an earlier process left open; they are driven when this returns."""
+        slots = asyncio.Semaphore(_MAX_RESUMING)
 
         async def resume(chat: Chat) -> None:
             async with slots:
                 try:
                     await self._supervisor.resume(chat)
-                except GatewayError as error:  # this chat alone cannot go on
-                    self._failed("resume", error)
+                except GatewayError as error:  # only this chat is affected
+                    self._on_fault("resume", error)
 
         found = [await self._chat_row(chat_id) for chat_id in await self._log.open_turns()]
         await asyncio.gather(*(resume(chat) for chat in found if chat is not None))
 
     def drain(self, grace: float) -> None:
-        """Open no turn any more. Streams end when nothing is under way, after `grace` seconds at the latest."""
+        """Open no more turns. Streams end when nothing is under way, after `grace` seconds at the latest."""
         if self._draining is None:
-            self._draining = asyncio.get_running_loop().create_task(self._quiet_down(grace))
+            self._draining = asyncio.get_running_loop().create_task(self._finish_work(grace))
 
     async def close(self) -> None:
-        """Stop driving; what is open goes on in the next process."""
+        """Stop driving; open turns go on in the next process."""
         self.closed.set()
         if self._draining is not None:
             self._draining.cancel()
@@ -96,12 +97,12 @@ class Turns:
     def draining(self) -> bool:
         return self._draining is not None or self._gateway.draining
 
-    async def _quiet_down(self, grace: float) -> None:
+    async def _finish_work(self, grace: float) -> None:
         clock = asyncio.get_running_loop().time
         end = clock() + grace
         while clock() < end and any(driver.busy for driver in self._supervisor.drivers.values()):  # noqa: ASYNC110
             await asyncio.sleep(0.05)  # drivers come and go: no one event tells
-        await asyncio.sleep(LAST_LOOK)  # what was written last is on its way to the readers
+        await asyncio.sleep(FLUSH_SECONDS)  # the last entries are on their way to the readers
         self.closed.set()
 
     # --- a message -------------------------------------------------------------------------------------------
@@ -115,12 +116,12 @@ class Turns:
         key: str | None = None,
         wire: int = 3,
         attachment_ids: Sequence[str] = (),
-        carry: Carry | None = None,
+        load_manifests: LoadManifests | None = None,
     ) -> str:
-        """Open a turn; its id. key: of this request: the same again gives the same turn, whatever became of its files.
+        """Open a turn; its id.
 
-        carry: fetches what the journal keeps of the files; asked only when a turn is opened, and what it raises is
-        raised here.
+        key: of this request; sent again it gives the same turn, whatever became of its files. load_manifests: gives
+        what the journal keeps of the files; called only when a turn is opened, and what it raises is raised here.
 
         Raises GatewayError: NOT_FOUND, DRAINING, UNAVAILABLE (`context_unavailable`), CONFLICT (`turn_in_progress`,
         `idempotency_conflict`, `team_unavailable`).
@@ -128,12 +129,12 @@ class Turns:
         if self.draining:
             raise GatewayError(Reason.DRAINING)
         chat = await chats.find(self._control, user_id, chat_id)
-        # A caller that leaves meanwhile must not leave behind a turn that nobody drives.
+        # Shielded: a caller that leaves must not leave behind a turn that nobody drives.
         payload = msgspec.json.encode([message, *attachment_ids])
-        return await asyncio.shield(self._send(chat, message, payload, key, wire, carry))
+        return await asyncio.shield(self._send(chat, message, payload, key, wire, load_manifests))
 
     async def _send(
-        self, chat: Chat, message: str, payload: bytes, key: str | None, wire: int, carry: Carry | None
+        self, chat: Chat, message: str, payload: bytes, key: str | None, wire: int, load_manifests: LoadManifests | None
     ) -> str:
         async with self._sessions.lock(chat.id):
             session = await self._sessions.enter(chat)
@@ -141,7 +142,7 @@ class Turns:
             if earlier is not None:
                 return _same_turn(chat.id, Duplicate(earlier.payload == payload, earlier))
             contexts.check_idle(session)
-            attachments = () if carry is None else tuple(await carry())
+            attachments = () if load_manifests is None else tuple(await load_manifests())
             return await self._open(session, message, payload, key, wire, attachments)
 
     async def _open(
@@ -154,7 +155,7 @@ class Turns:
         attachments: tuple[Raw, ...],
     ) -> str:
         chat, at = session.chat, now_ms()
-        setup = await self._supervisor.setup(chat, title=session.title is None)
+        setup = await self._supervisor.team_setup(chat, title=session.title is None)
         if attachments:
             ids = [part.data.decode() for part in placeholders(attachments)]
             await attached.check(self._control, self._supervisor.gateway, chat.user_id, setup.plan.agents[0].model, ids)
@@ -170,7 +171,7 @@ class Turns:
             self._sessions.forget(chat.id)
             return _same_turn(chat.id, repeated.duplicate)
         except BaseException:
-            self._sessions.forget(chat.id)  # the fold is ahead of the journal, or nobody knows whether it is
+            self._sessions.forget(chat.id)  # the fold may be ahead of the journal
             raise
         return turn_id
 
@@ -208,8 +209,9 @@ class Turns:
         await self._answer(user_id, chat_id, "tool_output", call_id, payload, _OUTPUT_REFUSALS)
 
     async def claim(self, user_id: str, chat_id: str, call_id: str, holder: str) -> None:
-        """Reserve a client tool's call for one runner; the same again is well. Raises GatewayError: NOT_FOUND,
-        CONFLICT (`tool_claimed`, `tool_already_resolved`, `tool_timed_out`).
+        """Reserve a client tool's call for one runner; repeating the same claim succeeds.
+
+        Raises GatewayError: NOT_FOUND, CONFLICT (`tool_claimed`, `tool_already_resolved`, `tool_timed_out`).
         """
         await self._answer(user_id, chat_id, "claim", f"{call_id}:{holder}", b"", _CLAIM_REFUSALS, again=True)
 
@@ -278,6 +280,49 @@ class Turns:
 
     async def _chat_row(self, chat_id: str) -> Chat | None:
         return await self._control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))
+
+
+class Feed:
+    """A chat's events from a cursor on, for one reader."""
+
+    def __init__(self, log: Log, hub: Hub, chat_id: str, after: int, bounds: Bounds) -> None:
+        self.bounds = bounds
+        """What there was when it was opened."""
+        self._log = log
+        self._hub = hub
+        self._chat_id = chat_id
+        self._after = after
+
+    async def run(
+        self,
+        version: Hashable,
+        encode: Callable[[Row], bytes],
+        ping: Callable[[], bytes],
+        write: Callable[[bytes], Awaitable[None]],
+    ) -> None:
+        """Write what there is and what comes, for ever; cancel to stop. See `log.follow`."""
+        await follow(
+            self._log,
+            self._hub,
+            self._chat_id,
+            self._after,
+            version=version,
+            encode=encode,
+            ping=ping,
+            write=write,
+        )
+
+    async def rest(self) -> list[Row]:
+        """Everything up to the head of this moment."""
+        rows: list[Row] = []
+        cursor = self._after
+        while cursor < self.bounds.head:
+            page = await self._log.read(self._chat_id, cursor, _PAGE)
+            if not page:
+                break
+            rows += page
+            cursor = page[-1].seq
+        return [row for row in rows if row.seq <= self.bounds.head]
 
 
 _OUTPUT_REFUSALS: Final = {

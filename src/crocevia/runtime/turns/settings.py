@@ -10,17 +10,18 @@ from crocevia.core.turn import Limits
 
 
 class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """on_restart: whether a turn that lost its process goes on or fails as `interrupted`. Times in seconds.
-
-    sessions: chats kept in memory while nothing happens in them. title_seconds: for the title's call;
-    title_wait_seconds: how long the first text waits for it. tool_seconds: for one server or knowledge tool.
-    stop_seconds: for the last prompts of what is stopped.
-    """
+    """Times in seconds."""
 
     on_restart: Literal["resume", "fail"] = "resume"
+    """Whether a turn that lost its process goes on or fails as `interrupted`."""
     limits: Limits = Limits()
-    sessions: int = 256
+    idle_chats: int = 256
+    """Chats kept in memory while nothing happens in them."""
     title_seconds: float = 15.0
+    """For the title's model call."""
     title_wait_seconds: float = 1.0
+    """How long the first text waits for the title."""
     tool_seconds: float = 120.0
+    """For one server or knowledge tool."""
     stop_seconds: float = 1.0
+    """For the last facts of what is stopped."""

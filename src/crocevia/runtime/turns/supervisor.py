@@ -15,12 +15,10 @@ from crocevia.log import Effect, Fenced, Log, Unread
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.turns.budget import TurnBudget
-from crocevia.runtime.turns.chat_sessions import ChatSession, ChatSessions
-from crocevia.runtime.turns.driver import Driver, Journal, Perform
+from crocevia.runtime.turns.chat_sessions import ChatSession, ChatSessions, RunObserver
+from crocevia.runtime.turns.driver import Driver, Journal, WantHandler
 from crocevia.runtime.turns.effects import CostCounter
-from crocevia.runtime.turns.hearing import RunObserver
-from crocevia.runtime.turns.models import ModelRunner
+from crocevia.runtime.turns.models import ModelRunner, TurnBudget
 from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.tool_runner import ToolRunner
 from crocevia.runtime.turns.tools import Toolbox
@@ -28,12 +26,12 @@ from crocevia.runtime.turns.turn_setup import TurnSetup, single_agent_setup, tea
 from crocevia.storage.agents import Agent
 from crocevia.storage.chats import Chat
 
-Failed = Callable[[str, BaseException], None]
-"""Told of what should not have happened: where, and the exception, whose text may be anybody's."""
+OnFault = Callable[[str, BaseException], None]
+"""Told of what should not have happened: where, and the exception, whose text may hold anything."""
 
-TRIES: Final = 3  # rebuilding a turn whose driver broke
-FIRST_REST: Final = 0.1
-LAST_REST: Final = 5.0
+MAX_REBUILDS: Final = 3  # of a turn whose driver broke
+FIRST_BACKOFF: Final = 0.1  # seconds
+MAX_BACKOFF: Final = 5.0
 
 
 class Supervisor:
@@ -47,34 +45,42 @@ class Supervisor:
         toolbox: Toolbox,
         files: WorkspaceFiles,
         settings: TurnSettings,
-        failed: Failed,
+        on_fault: OnFault,
     ) -> None:
         self.control = control
         self.log = log
-        self.sessions = ChatSessions(log, settings.sessions)
+        self.sessions = ChatSessions(log, settings.idle_chats)
         self.settings = settings
         self.drivers: dict[str, Driver] = {}
+        """By chat."""
         self.gateway = gateway
         self._toolbox = toolbox
         self._files = files
-        self._failed = failed
+        self._on_fault = on_fault
 
-    async def setup(
-        self, chat: Chat, *, title: bool, without: bool = False, request: RunRequest | None = None
+    async def team_setup(
+        self, chat: Chat, *, title: bool, skip_unreachable: bool = False, request: RunRequest | None = None
     ) -> TurnSetup:
-        """Who plays in this chat now. Raises like `team_setup`."""
+        """Who works in this chat now. Raises like `turn_setup.team_setup`."""
         memory = await asyncio.to_thread(self._memory, chat.workspace_id)
-        limits = self.settings.limits
         return await team_setup(
-            self.control, self._toolbox, chat, limits, title=title, memory=memory, without=without, request=request
+            self.control,
+            self._toolbox,
+            chat,
+            self.settings.limits,
+            title=title,
+            memory=memory,
+            skip_unreachable=skip_unreachable,
+            request=request,
         )
 
     async def single_agent_setup(
         self, agent: Agent, workspace_id: str | None, request: RunRequest, limits: Limits
     ) -> TurnSetup:
-        """One agent that plays alone. Raises like `single_agent_setup`."""
-        remembers = bool(agent.tools_enabled) and workspace_id is not None
-        memory = await asyncio.to_thread(self._memory, workspace_id) if remembers and workspace_id else ""
+        """One agent that works alone. Raises like `turn_setup.single_agent_setup`."""
+        memory = ""
+        if agent.tools_enabled and workspace_id is not None:
+            memory = await asyncio.to_thread(self._memory, workspace_id)
         return await single_agent_setup(self.control, self._toolbox, agent, limits, request, memory=memory)
 
     async def begin(
@@ -84,27 +90,27 @@ class Supervisor:
         entries: list[e.Entry],
         extra: Iterable[Effect] = (),
         observer: RunObserver | None = None,
-    ) -> None:
-        """Write the entries that open the session's new turn, and drive it; reserve the session's lock."""
+    ) -> asyncio.Task[None]:
+        """Write the entries that open the session's new turn, and drive it; hold the session's lock."""
         turn = session.fold.turn
         assert turn is not None
         session.costs = CostCounter()
         session.observer = observer
-        driver = self.driver(self.log, session, turn, setup, observer)
+        driver = self.new_driver(self.log, session, turn, setup, observer)
         await driver.append(entries, extra)
-        self._drive(session, driver)
+        return self._drive(session, driver)
 
     async def resume(self, chat: Chat) -> None:
         """Go on with the chat's open turn in a new process. Raises ContextUnavailable, and what `append` raises."""
         async with self.sessions.lock(chat.id):
             session = await self.sessions.enter(chat)
-            driver = await self._rebuilt(session)
+            driver = await self._rebuild(session)
         if driver is not None:
             self._drive(session, driver)
 
     async def close(self) -> None:
-        """Stop driving; what is open goes on in the next process."""
-        tasks = [session.running for session in self.sessions.busy() if session.running is not None]
+        """Stop driving; open turns go on in the next process."""
+        tasks = [session.running for session in self.sessions.driven() if session.running is not None]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
@@ -117,19 +123,19 @@ class Supervisor:
             return ""
 
     async def _setup_again(self, chat: Chat, turn: Turn) -> TurnSetup:
-        """The prompts and tools of today for the plan of then; who is gone fails when it is called."""
+        """Today's prompts and tools for the plan of an open turn; an agent that is gone fails when it is called."""
         try:
-            return await self.setup(chat, title=turn.plan.title, without=True, request=turn.request)
+            return await self.team_setup(chat, title=turn.plan.title, skip_unreachable=True, request=turn.request)
         except GatewayError:
-            return TurnSetup(plan=turn.plan, parts={}, built={}, derived=True)
+            return TurnSetup(plan=turn.plan, agents={}, tools={}, derive_title=True)
 
-    def driver(
+    def new_driver(
         self, log: Journal, session: ChatSession, turn: Turn, setup: TurnSetup, observer: RunObserver | None = None
     ) -> Driver:
-        """Somebody who drives this turn, not yet at work."""
+        """A driver for this open turn, not yet at work."""
         tools = ToolRunner(setup, self.control.signer, self.settings)
         models = ModelRunner(self.gateway, setup, self.settings, self.control, TurnBudget(turn), observer)
-        perform: dict[type, Perform] = {
+        handlers: dict[type, WantHandler] = {
             w.CallModel: models.call_model,
             w.Compact: models.compact,
             w.MakeTitle: models.make_title,
@@ -138,56 +144,58 @@ class Supervisor:
             w.StartChild: tools.start_child,
             w.End: tools.end,
         }
-        return Driver(log, session, turn, perform, self._failed)
+        return Driver(log, session, turn, handlers, self._on_fault)
 
-    def _drive(self, session: ChatSession, driver: Driver) -> None:
+    def _drive(self, session: ChatSession, driver: Driver) -> asyncio.Task[None]:
         self.drivers[session.chat.id] = driver
         work = self._run(session, driver)
         session.running = asyncio.get_running_loop().create_task(work, name=f"turn {driver.turn.id}")
+        return session.running
 
     async def _run(self, session: ChatSession, driver: Driver | None) -> None:
-        """Until the turn has ended. A driver that broke is replaced by one that believes the journal."""
-        broken, rest = 0, FIRST_REST
+        """Until the turn has ended. A driver that broke is replaced by one rebuilt from the journal."""
+        broken, backoff = 0, FIRST_BACKOFF
         try:
             while True:
                 try:
-                    driver = driver or await self._replaced(session, broken >= TRIES)
+                    driver = driver or await self._replace_driver(session, give_up=broken >= MAX_REBUILDS)
                     if driver is not None:
                         await driver.run()
                     return
                 except Unread:
                     driver = None
                 except (Fenced, Unreadable) as error:
-                    self._failed("turn", error)
+                    self._on_fault("turn", error)
                     self.sessions.forget(session.chat.id)
                     return
                 except Exception as error:
-                    self._failed("turn", error)
+                    self._on_fault("turn", error)
                     driver = None
                     broken += not isinstance(error, GatewayError)  # a store that is not there comes back
-                    await asyncio.sleep(rest)
-                    rest = min(rest * 2, LAST_REST)
+                    await asyncio.sleep(backoff)
+                    backoff = min(backoff * 2, MAX_BACKOFF)
         finally:
             self.drivers.pop(session.chat.id, None)
             session.observer = None
 
-    async def _replaced(self, session: ChatSession, hopeless: bool) -> Driver | None:
+    async def _replace_driver(self, session: ChatSession, *, give_up: bool) -> Driver | None:
         async with self.sessions.lock(session.chat.id):
-            session.take(await self.log.replay(session.chat.id))
-            session.seen = 0
-            driver = await self._rebuilt(session, resume=not hopeless)
+            session.rebuild(await self.log.replay(session.chat.id))
+            session.last_command = 0
+            driver = await self._rebuild(session, resume=not give_up)
             if driver is not None:
                 self.drivers[session.chat.id] = driver
-                if hopeless:
-                    await driver.finish()
+                if give_up:
+                    await driver.close_turn()
             return driver
 
-    async def _rebuilt(self, session: ChatSession, *, resume: bool = True) -> Driver | None:
+    async def _rebuild(self, session: ChatSession, *, resume: bool = True) -> Driver | None:
         """A driver for the session's open turn that has read everything; None if no turn is open. Hold the lock."""
         turn = session.fold.active
         if turn is None:
             return None
-        driver = self.driver(self.log, session, turn, await self._setup_again(session.chat, turn), session.observer)
+        setup = await self._setup_again(session.chat, turn)
+        driver = self.new_driver(self.log, session, turn, setup, session.observer)
         await driver.read_commands()
         await driver.recover(resume=resume and self.settings.on_restart == "resume")
         return driver

@@ -1,4 +1,4 @@
-"""Who plays: a chat's team as the plan of a turn, and what each agent's model is told."""
+"""A chat's team as the plan of a turn, and what each agent's model is given."""
 
 from __future__ import annotations
 
@@ -25,27 +25,30 @@ from crocevia.storage.database import Transaction
 from crocevia.storage.teams import Team
 from crocevia.storage.user_tools import UserTool
 
-MOST: Final = 1000
+MAX_CLIENT_TOOLS: Final = 1000
 _RULES: Final = frozenset(get_args(ToolRule))
 
 
 class AgentSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """One agent of the team. tools: what its model may call; leads: it may delegate."""
+    """What one agent's model is given."""
 
     name: str
     system: str
     tools: tuple[Tool, ...]
-    leads: bool
 
 
 class TurnSetup(msgspec.Struct, frozen=True, kw_only=True):
-    """parts: by agent name. built: the platform's tools by name. derived: titles are never asked of the model."""
+    """A turn's plan, and what is needed to carry it out."""
 
     plan: Plan
-    parts: dict[str, AgentSetup]
-    built: dict[str, PlatformTool]
-    derived: bool = False
+    agents: dict[str, AgentSetup]
+    """By name."""
+    tools: dict[str, PlatformTool]
+    """The platform's tools, by name."""
+    derive_title: bool = False
+    """The title is derived from the input, and never asked of the model."""
     request: RunRequest | None = None
+    """Of a run."""
 
 
 class _Rows(msgspec.Struct, frozen=True):
@@ -62,13 +65,13 @@ async def team_setup(
     *,
     title: bool,
     memory: str = "",
-    without: bool = False,
+    skip_unreachable: bool = False,
     request: RunRequest | None = None,
 ) -> TurnSetup:
-    """The team of a chat as it is declared now. memory: what is remembered from earlier chats. request: of a run, which
-    its one agent does alone.
+    """The team of a chat as it is declared now.
 
-    without: go on without the tools of servers that cannot be reached.
+    memory: notes of earlier chats. skip_unreachable: leave out the tools of servers that cannot be reached. request: of
+    a run, which its one agent does alone.
 
     Raises GatewayError: CONFLICT (`team_unavailable`) when the team is gone, UNAVAILABLE when its model or one of its
     tool servers is.
@@ -76,7 +79,7 @@ async def team_setup(
     rows = await control.database.read(lambda tx: _read(tx, chat))
     if request is not None:
         return await single_agent_setup(
-            control, toolbox, rows.agents[0], limits, request, memory=memory, without=without
+            control, toolbox, rows.agents[0], limits, request, memory=memory, skip_unreachable=skip_unreachable
         )
     catalogue = control.catalogue.current
     specs = {agent.name: catalogue.models.get(model_of(control, agent)) for agent in rows.agents}
@@ -84,36 +87,38 @@ async def team_setup(
     if specs[leader.name] is None:
         raise GatewayError(Reason.MODEL_MISSING, model=model_of(control, leader))
     free = {name for name, engine in catalogue.engines.items() if engine.facts.own}
-    built: dict[str, dict[str, PlatformTool]] = {
-        agent.name: await _built(toolbox, agent, without) for agent in rows.agents
+    platform: dict[str, dict[str, PlatformTool]] = {
+        agent.name: await _platform_tools(toolbox, agent, skip_unreachable) for agent in rows.agents
     }
-    everything = {name: item for tools in built.values() for name, item in tools.items()}
+    everything = {name: item for tools in platform.values() for name, item in tools.items()}
     clients = {agent.name: _clients(agent, rows.tools, everything) for agent in rows.agents}
     plan = Plan(
         agents=tuple(
-            _card(agent, model_of(control, agent), specs[agent.name], free, [*built[agent.name], *clients[agent.name]])
+            _card(
+                agent, model_of(control, agent), specs[agent.name], free, [*platform[agent.name], *clients[agent.name]]
+            )
             for agent in rows.agents
         ),
-        tools=(*_built_cards(everything), *_client_cards(rows.tools, clients)),
+        tools=(*_platform_cards(everything), *_client_cards(rows.tools, clients)),
         limits=limits,
         title=title,
     )
-    parts = {}
+    agents = {}
     for agent in rows.agents:
-        told = [item.tool for item in built[agent.name].values()]
-        told += [_told(rows.tools[name]) for name in clients[agent.name]]
+        own = [item.tool for item in platform[agent.name].values()]
+        own += [_client_tool(rows.tools[name]) for name in clients[agent.name]]
         leads = agent is leader or DELEGATE in _names(agent.tools_enabled)
-        parts[agent.name] = AgentSetup(
+        notes = memory if _has_knowledge(platform[agent.name]) else ""
+        agents[agent.name] = AgentSetup(
             name=agent.name,
-            system=prompts.instructions(
-                agent, rows.team, rows.agents, leads, memory if _knows(built[agent.name]) else ""
-            ),
-            tools=(*told, *(team_tools(plan) if leads else ())),
-            leads=leads and len(plan.agents) > 1,
+            system=prompts.instructions(agent, rows.team, rows.agents, leads, notes),
+            tools=(*own, *(team_tools(plan) if leads else ())),
         )
     spec = specs[leader.name]
     engine = None if spec is None else catalogue.engines.get(spec.engine)
-    return TurnSetup(plan=plan, parts=parts, built=everything, derived=engine is not None and engine.facts.weights)
+    return TurnSetup(
+        plan=plan, agents=agents, tools=everything, derive_title=engine is not None and engine.facts.weights
+    )
 
 
 async def single_agent_setup(
@@ -124,7 +129,7 @@ async def single_agent_setup(
     request: RunRequest,
     *,
     memory: str = "",
-    without: bool = False,
+    skip_unreachable: bool = False,
 ) -> TurnSetup:
     """One agent with its own tools and its caller's. Raises GatewayError: UNAVAILABLE when its model or one of its tool
     servers is, INVALID_REQUEST for a tool of the caller's that has the name of one of its own.
@@ -133,26 +138,25 @@ async def single_agent_setup(
     spec = catalogue.models.get(model)
     if spec is None:
         raise GatewayError(Reason.MODEL_MISSING, model=model)
-    built = await _built(toolbox, agent, without) if agent.tools_enabled else {}
+    platform = await _platform_tools(toolbox, agent, skip_unreachable) if agent.tools_enabled else {}
     for index, tool in enumerate(request.tools):
-        if tool.name in built:
+        if tool.name in platform:
             raise GatewayError(Reason.TOOL_IS_OWN, param=f"tools[{index}].name", name=tool.name)
     engine = catalogue.engines.get(spec.engine)
     free = {spec.engine} if engine is not None and engine.facts.own else set()
-    mine = [tool.name for tool in request.tools]
+    caller_tools = [tool.name for tool in request.tools]
     plan = Plan(
-        agents=(_card(agent, model, spec, free, [*built, *mine]),),
-        tools=(*_built_cards(built), *(ToolCard(name=name, kind="caller") for name in mine)),
+        agents=(_card(agent, model, spec, free, [*platform, *caller_tools]),),
+        tools=(*_platform_cards(platform), *(ToolCard(name=name, kind="caller") for name in caller_tools)),
         limits=limits,
     )
-    told = [agent.system_prompt, prompts.remembered(memory) if _knows(built) else "", request.system or ""]
-    part = AgentSetup(
+    texts = [agent.system_prompt, prompts.remembered(memory) if _has_knowledge(platform) else "", request.system or ""]
+    setup = AgentSetup(
         name=agent.name,
-        system="\n\n".join(text for text in told if text),
-        tools=(*(item.tool for item in built.values()), *request.tools),
-        leads=False,
+        system="\n\n".join(text for text in texts if text),
+        tools=(*(item.tool for item in platform.values()), *request.tools),
     )
-    return TurnSetup(plan=plan, parts={agent.name: part}, built=built, derived=True, request=request)
+    return TurnSetup(plan=plan, agents={agent.name: setup}, tools=platform, derive_title=True, request=request)
 
 
 def model_of(control: Control, agent: Agent) -> str:
@@ -166,7 +170,7 @@ def _read(tx: Transaction, chat: Chat) -> _Rows:
     agents = tuple(agent for agent in found if agent is not None)
     if team is None or len(agents) != len(found):
         raise GatewayError(Reason.TEAM_UNAVAILABLE)
-    tools = {tool.name: tool for tool in user_tools.listed(tx, chat.user_id, MOST)}
+    tools = {tool.name: tool for tool in user_tools.listed(tx, chat.user_id, MAX_CLIENT_TOOLS)}
     return _Rows(team, agents, tools)
 
 
@@ -178,14 +182,14 @@ def _names(tools: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(tool.get("name", "")) for tool in tools))
 
 
-async def _built(toolbox: Toolbox, agent: Agent, without: bool) -> dict[str, PlatformTool]:
-    found = await toolbox.find(_names(agent.tools_enabled), without=without)
-    return {name: item for name, item in found.items() if item.right is None or getattr(agent, item.right)}
+async def _platform_tools(toolbox: Toolbox, agent: Agent, skip_unreachable: bool) -> dict[str, PlatformTool]:
+    found = await toolbox.find(_names(agent.tools_enabled), skip_unreachable=skip_unreachable)
+    return {name: item for name, item in found.items() if item.permission is None or getattr(agent, item.permission)}
 
 
-def _clients(agent: Agent, registered: Mapping[str, UserTool], built: Mapping[str, PlatformTool]) -> list[str]:
+def _clients(agent: Agent, registered: Mapping[str, UserTool], platform: Mapping[str, PlatformTool]) -> list[str]:
     """Registered by the user and named by the agent; a name that is the platform's stays the platform's."""
-    return [name for name in _names(agent.external_tools_enabled) if name in registered and name not in built]
+    return [name for name in _names(agent.external_tools_enabled) if name in registered and name not in platform]
 
 
 def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tools: list[str]) -> AgentCard:
@@ -196,17 +200,17 @@ def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tool
         free=spec is not None and spec.engine in free and not _priced(spec),
         tools=tuple(tools),
         permissions={name: rule for name, rule in agent.permissions.items() if rule in _RULES},
-        rounds=_whole(config.get("max_rounds")),
-        parallel_tools=_whole(config.get("parallel_tools")),
-        approval_ms=(_whole(config.get("approval_seconds")) or 300) * 1000,
+        rounds=_positive_int(config.get("max_rounds")),
+        parallel_tools=_positive_int(config.get("parallel_tools")),
+        approval_ms=(_positive_int(config.get("approval_seconds")) or 300) * 1000,
         context_window=None if spec is None else spec.context_window,
         compact_at=_fraction(config.get("compact_at")) or 0.8,
         tool_choice=_choices(config.get("tool_choice")),
     )
 
 
-def _built_cards(built: Mapping[str, PlatformTool]) -> list[ToolCard]:
-    return [ToolCard(name=name, kind=item.kind, idempotent=item.idempotent) for name, item in built.items()]
+def _platform_cards(platform: Mapping[str, PlatformTool]) -> list[ToolCard]:
+    return [ToolCard(name=name, kind=item.kind, idempotent=item.idempotent) for name, item in platform.items()]
 
 
 def _client_cards(registered: Mapping[str, UserTool], clients: Mapping[str, list[str]]) -> list[ToolCard]:
@@ -214,7 +218,7 @@ def _client_cards(registered: Mapping[str, UserTool], clients: Mapping[str, list
     return [ToolCard(name=name, kind="client", timeout_ms=registered[name].timeout_seconds * 1000) for name in names]
 
 
-def _told(tool: UserTool) -> Tool:
+def _client_tool(tool: UserTool) -> Tool:
     return Tool(
         name=tool.name,
         description=tool.description or "",
@@ -222,8 +226,8 @@ def _told(tool: UserTool) -> Tool:
     )
 
 
-def _knows(built: Mapping[str, PlatformTool]) -> bool:
-    return any(item.kind == "knowledge" for item in built.values())
+def _has_knowledge(platform: Mapping[str, PlatformTool]) -> bool:
+    return any(item.kind == "knowledge" for item in platform.values())
 
 
 def _priced(spec: ModelSpec) -> bool:
@@ -232,11 +236,11 @@ def _priced(spec: ModelSpec) -> bool:
 
 def _choices(value: object) -> tuple[str, ...]:
     """One for each of the first answers; a single one is for the first."""
-    wishes = value if isinstance(value, list) else [value]
-    return tuple(wish for wish in wishes if isinstance(wish, str))
+    choices = value if isinstance(value, list) else [value]
+    return tuple(choice for choice in choices if isinstance(choice, str))
 
 
-def _whole(value: object) -> int | None:
+def _positive_int(value: object) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 

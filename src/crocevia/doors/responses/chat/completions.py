@@ -24,9 +24,9 @@ from crocevia.doors.responses.items import Placed
 from crocevia.doors.responses.options import Tools
 from crocevia.doors.responses.plan import WRITE, Desk
 from crocevia.doors.responses.requests import body_of
-from crocevia.doors.responses.run import Work
 from crocevia.doors.responses.targets import Target
 from crocevia.runtime.gateway import CallDraft, Cut
+from crocevia.runtime.turns.run_service import Work
 
 ENCODE: Final = "chat.completions"
 MOST_STOPS: Final = 4

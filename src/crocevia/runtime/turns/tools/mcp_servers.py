@@ -20,8 +20,8 @@ import msgspec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.mcp import McpServer
 from crocevia.core.messages import Tool
-from crocevia.runtime.turns.tools.registry import PlatformTool, Run, ToolContext, ToolReturn
-from crocevia.runtime.turns.tools.standard import failed
+from crocevia.runtime.turns.tools.registry import PlatformTool, ToolContext, ToolFunction, ToolReturn
+from crocevia.runtime.turns.tools.standard import tool_error
 
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]")
 _LONGEST_NAME: Final = 64  # what providers take
@@ -31,7 +31,7 @@ _FRESH: Final = 5.0  # seconds after which a turn looks whether the server is st
 
 
 class McpServers:
-    """A `registry.Source`: one session per declared server."""
+    """A `registry.ToolSource`: one session per declared server."""
 
     def __init__(self, servers: Mapping[str, McpServer]) -> None:
         self._sessions = {name: _Session(name, server) for name, server in servers.items()}
@@ -154,16 +154,16 @@ class _Session:
             idempotent=item.name in self._server.idempotent,
         )
 
-    def _runner(self, name: str) -> Run:
+    def _runner(self, name: str) -> ToolFunction:
         async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolReturn:
             client = self._client
             if client is None:
-                return failed("tool_unavailable", f"the server {self._name} is not there")
+                return tool_error("tool_unavailable", f"the server {self._name} is not there")
             try:
                 result = await client.call_tool(name, arguments)
             except Exception as error:  # whatever it is, it is a value for the model, without what it says
                 await self._look(client)
-                return failed("tool_failed", f"{name} failed: {type(error).__name__}")
+                return tool_error("tool_failed", f"{name} tool_error: {type(error).__name__}")
             self._heard = time.monotonic()
             return ToolReturn(_value(result), is_error=bool(result.is_error))
 

@@ -15,48 +15,51 @@ MAX_RESULT = 65_536  # characters that a model is given of one result
 
 
 class ToolContext(msgspec.Struct, frozen=True, kw_only=True):
-    """Where a tool runs. set_title: names the chat; False if that is its name already."""
+    """Where a tool runs."""
 
     workspace_id: str
     chat_id: str
     user_id: str
     set_title: Callable[[str], Awaitable[bool]]
+    """Names the chat; False if that is its name already."""
 
 
 class ToolArtifact(msgspec.Struct, frozen=True):
-    """A file that a tool left behind: its path, type and size in bytes."""
+    """A file that a tool wrote."""
 
     name: str
+    """Its path."""
     media_type: str
     size: int
+    """Bytes."""
 
 
 class ToolReturn(msgspec.Struct, frozen=True):
-    """`value` is anything JSON. An error is a value for the model."""
+    """What a tool returned. An error is a value for the model, too."""
 
     value: Any
+    """Anything JSON."""
     is_error: bool = False
-    made: ToolArtifact | None = None
+    artifact: ToolArtifact | None = None
 
 
-Run = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolReturn]]
+ToolFunction = Callable[[ToolContext, dict[str, Any]], Awaitable[ToolReturn]]
 
 
 class PlatformTool(msgspec.Struct, frozen=True, kw_only=True):
-    """right: what its agent must be allowed besides (`can_write_knowledge`, `can_write_skills`).
-
-    idempotent: it may run again after a crash, because running twice is running once.
-    """
+    """A tool that runs here."""
 
     tool: Tool
     kind: ToolKind
-    run: Run
-    right: str | None = None
+    run: ToolFunction
+    permission: str | None = None
+    """A field of its agent that must be true besides: `can_write_knowledge`, `can_write_skills`."""
     idempotent: bool = False
+    """It may run again after a crash, because running twice is running once."""
 
 
-class Source(Protocol):
-    """Tools that come from elsewhere: all of a server's, by its name."""
+class ToolSource(Protocol):
+    """Tools from outside, by the name of their server."""
 
     async def tools(self, name: str) -> dict[str, PlatformTool]:
         """Raises GatewayError(UNAVAILABLE) while the server cannot be reached."""
@@ -66,16 +69,17 @@ class Source(Protocol):
 
 
 class Toolbox:
-    """sources: by the prefix of their names (`mcp:files`: every tool of the server `files`; `mcp:files/read`: one)."""
+    """The platform's tools by name."""
 
-    def __init__(self, standard: Iterable[PlatformTool], sources: dict[str, Source] | None = None) -> None:
+    def __init__(self, standard: Iterable[PlatformTool], sources: dict[str, ToolSource] | None = None) -> None:
+        """sources: by prefix (`mcp:files`: every tool of the server `files`; `mcp:files/read`: one of them)."""
         self._standard = {item.tool.name: item for item in standard}
         self._sources = sources or {}
 
-    async def find(self, names: Iterable[str], *, without: bool = False) -> dict[str, PlatformTool]:
+    async def find(self, names: Iterable[str], *, skip_unreachable: bool = False) -> dict[str, PlatformTool]:
         """The tools of these names, by the name that the model calls them by. Unknown ones are left out.
 
-        without: servers that cannot be reached are left out too; else they raise GatewayError(UNAVAILABLE).
+        skip_unreachable: leave out servers that cannot be reached, which else raise GatewayError(UNAVAILABLE).
         """
         found: dict[str, PlatformTool] = {}
         for name in names:
@@ -83,15 +87,15 @@ class Toolbox:
             if not mark and name in self._standard:
                 found[name] = self._standard[name]
             elif mark and prefix in self._sources:
-                found |= await self._of_server(self._sources[prefix], rest, without)
+                found |= await self._of_server(self._sources[prefix], rest, skip_unreachable)
         return found
 
-    async def _of_server(self, source: Source, name: str, without: bool) -> dict[str, PlatformTool]:
+    async def _of_server(self, source: ToolSource, name: str, skip_unreachable: bool) -> dict[str, PlatformTool]:
         server, _, single = name.partition("/")
         try:
             offered = await source.tools(server)
         except GatewayError:
-            if without:
+            if skip_unreachable:
                 return {}
             raise
         return {key: item for key, item in offered.items() if not single or key.endswith(f"_{single}")}

@@ -14,7 +14,14 @@ from crocevia.core.texts import render
 from crocevia.core.turn import normalise_title
 from crocevia.core.turn.plan import ToolKind
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
-from crocevia.runtime.turns.tools.registry import PlatformTool, Run, ToolArtifact, ToolContext, ToolReturn, describe
+from crocevia.runtime.turns.tools.registry import (
+    PlatformTool,
+    ToolArtifact,
+    ToolContext,
+    ToolFunction,
+    ToolReturn,
+    describe,
+)
 
 WIKI: Final = "/wiki"
 SKILLS: Final = "/skills"
@@ -32,8 +39,10 @@ def standard_tools(files: WorkspaceFiles) -> tuple[PlatformTool, ...]:
 
 
 def _knowledge(files: WorkspaceFiles) -> tuple[PlatformTool, ...]:
-    def make(name: str, words: str, properties: dict[str, Any], work: Work, right: str | None = None) -> PlatformTool:
-        return _built("knowledge", name, words, properties, work, right)
+    def make(
+        name: str, words: str, properties: dict[str, Any], work: Work, permission: str | None = None
+    ) -> PlatformTool:
+        return _built("knowledge", name, words, properties, work, permission)
 
     return (
         make("wiki_read", "Read a page of the wiki.", _PATH, _reader(files, WIKI)),
@@ -71,7 +80,7 @@ def _workspace(files: WorkspaceFiles) -> tuple[PlatformTool, ...]:
 
 
 def _built(
-    kind: ToolKind, name: str, words: str, properties: dict[str, Any], work: Work, right: str | None
+    kind: ToolKind, name: str, words: str, properties: dict[str, Any], work: Work, permission: str | None
 ) -> PlatformTool:
     # `path` alone may be left out of a list: it means the top.
     optional = {"path"} if work.__name__ == "ls" else set()
@@ -80,27 +89,27 @@ def _built(
         tool=describe(name, words, properties, required),
         kind=kind,
         run=_runner(properties, required, work),
-        right=right,
+        permission=permission,
         idempotent=True,  # reading changes nothing, and writing a file whole twice is writing it once
     )
 
 
-def _runner(properties: dict[str, Any], required: list[str], work: Work) -> Run:
+def _runner(properties: dict[str, Any], required: list[str], work: Work) -> ToolFunction:
     async def run(context: ToolContext, arguments: dict[str, Any]) -> ToolReturn:
         wrong = [name for name in required if name not in arguments]
         wrong += [name for name, value in arguments.items() if name not in properties or not isinstance(value, str)]
         if wrong:
-            return failed("invalid_arguments", f"wrong or missing: {', '.join(wrong)}")
+            return tool_error("invalid_arguments", f"wrong or missing: {', '.join(wrong)}")
         try:
             done = await asyncio.to_thread(work, context.workspace_id, arguments)
             return done if isinstance(done, ToolReturn) else ToolReturn(done)
         except GatewayError as error:
-            return failed(error.code.value, render(error.message, "en"))
+            return tool_error(error.code.value, render(error.message, "en"))
 
     return run
 
 
-def failed(code: str, message: str) -> ToolReturn:
+def tool_error(code: str, message: str) -> ToolReturn:
     """An error that the model reads."""
     return ToolReturn({"code": code, "message": message}, is_error=True)
 
@@ -147,8 +156,8 @@ def _maker(files: WorkspaceFiles) -> Work:
     def write(workspace: str, given: dict[str, Any]) -> ToolReturn:
         path, text = _below("", given["path"]), given["content"]
         new = files.write(workspace, path, text)
-        made = ToolArtifact(path, guess_type(path)[0] or "text/plain", len(text.encode()))
-        return ToolReturn({"new": new}, made=made)
+        artifact = ToolArtifact(path, guess_type(path)[0] or "text/plain", len(text.encode()))
+        return ToolReturn({"new": new}, artifact=artifact)
 
     return write
 
@@ -167,7 +176,7 @@ def _title() -> PlatformTool:
         given = arguments.get("title")
         title = normalise_title(given) if isinstance(given, str) else None
         if title is None:
-            return failed("invalid_arguments", "a title of one line is needed")
+            return tool_error("invalid_arguments", "a title of one line is needed")
         return ToolReturn({"title": title, "changed": await context.set_title(title)})
 
     return PlatformTool(

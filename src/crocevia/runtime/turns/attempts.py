@@ -1,4 +1,4 @@
-"""One try of one call of an agent's model: what is reported of it, what went wrong, what it cost."""
+"""One attempt at one call of an agent's model: what is reported of it, what went wrong, what it cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from crocevia.runtime.gateway import Call
 from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.signing import canonical
 
-_AGAIN: Final = frozenset(
+_RETRYABLE: Final = frozenset(
     {
         Code.RATE_LIMITED,
         Code.CONCURRENCY_LIMITED,
@@ -29,35 +29,38 @@ _AGAIN: Final = frozenset(
 )
 
 
-class Bill(msgspec.Struct, frozen=True):
-    """What a try consumed. cost_usd None: nobody knows, and `unpriced` says whose price it was."""
+class CallCost(msgspec.Struct, frozen=True):
+    """What an attempt consumed."""
 
     usage: Usage = Usage()
     cost_usd: float | None = 0.0
+    """None: unknown."""
     unpriced: e.Unpriced | None = None
+    """Whose price is missing, where the cost is unknown."""
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """Why a try failed. interrupted: it was stopped by us."""
+    """Why an attempt failed."""
 
     code: str
     message: str
     retryable: bool
     interrupted: bool = False
+    """It was stopped from here, which says nothing about the model."""
 
 
 def fault_of(error: GatewayError) -> Fault:
-    """What a failed try is journalled as."""
-    return Fault(error.code.value, render(error.message, "en"), error.retryable or error.code in _AGAIN)
+    """What a failed attempt is journalled as."""
+    return Fault(error.code.value, render(error.message, "en"), error.retryable or error.code in _RETRYABLE)
 
 
-GONE: Final = Fault("agent_unavailable", "this agent is not in the team any more", False)
-STOPPED: Final = Fault("interrupted", "", True, interrupted=True)
-_GARBLED: Final = Fault("invalid_arguments", "the model called a tool with arguments that cannot be read", True)
+AGENT_GONE: Final = Fault("agent_unavailable", "this agent is not in the team any more", False)
+INTERRUPTED: Final = Fault("interrupted", "", True, interrupted=True)
+_BAD_ARGUMENTS: Final = Fault("invalid_arguments", "the model called a tool with arguments that cannot be read", True)
 
 
-class Step(msgspec.Struct, frozen=True):
-    """One try of one call of an agent's model, and what can be reported of it."""
+class Attempt(msgspec.Struct, frozen=True):
+    """One attempt at one call of an agent's model, and the entries that report it."""
 
     turn: str
     instance: str
@@ -67,7 +70,7 @@ class Step(msgspec.Struct, frozen=True):
     def started(self) -> e.ModelStarted:
         return e.ModelStarted(turn=self.turn, at=now_ms(), instance=self.instance, step=self.step, attempt=self.attempt)
 
-    def failed(self, fault: Fault, bill: Bill) -> e.ModelFailed:
+    def failed(self, fault: Fault, cost: CallCost) -> e.ModelFailed:
         return e.ModelFailed(
             turn=self.turn,
             at=now_ms(),
@@ -78,15 +81,15 @@ class Step(msgspec.Struct, frozen=True):
             message=fault.message,
             retryable=fault.retryable,
             interrupted=fault.interrupted,
-            usage=bill.usage,
-            cost_usd=bill.cost_usd,
-            unpriced=bill.unpriced,
+            usage=cost.usage,
+            cost_usd=cost.cost_usd,
+            unpriced=cost.unpriced,
         )
 
-    def answered(self, call: Call, bill: Bill) -> e.Entry:
+    def answered(self, call: Call, cost: CallCost) -> e.Entry:
         answer = call.fold.answer()
-        if not all(_readable(asked) for asked in answer.tool_calls):
-            return self.failed(_GARBLED, bill)
+        if not all(_is_object(tool_call) for tool_call in answer.tool_calls):
+            return self.failed(_BAD_ARGUMENTS, cost)
         return e.ModelAnswered(
             turn=self.turn,
             at=now_ms(),
@@ -96,33 +99,33 @@ class Step(msgspec.Struct, frozen=True):
             text=answer.text,
             reasoning=answer.reasoning,
             calls=answer.tool_calls,
-            opaque=_opaque(answer),
-            usage=bill.usage,
-            cost_usd=bill.cost_usd,
-            unpriced=bill.unpriced,
+            opaque=_provider_blocks(answer),
+            usage=cost.usage,
+            cost_usd=cost.cost_usd,
+            unpriced=cost.unpriced,
             stop=(answer.stop or StopReason.END).value,
         )
 
 
-def _readable(asked: ToolCall) -> bool:
+def _is_object(tool_call: ToolCall) -> bool:
     try:
-        return canonical(asked.arguments).startswith(b"{")
+        return canonical(tool_call.arguments).startswith(b"{")
     except ValueError:
         return False
 
 
-def _opaque(answer: Answer) -> Opaque | None:
+def _provider_blocks(answer: Answer) -> Opaque | None:
     if not answer.blocks:
         return None
     blocks = b"[" + b",".join(bytes(piece.block) for piece in answer.blocks) + b"]"
     return Opaque(dialect=answer.blocks[0].dialect, blocks=msgspec.Raw(blocks), thinks=bool(answer.reasoning))
 
 
-def bill_of(call: Call | None, instance: Instance) -> Bill:
-    """What the call consumed; one that was never admitted, or whose engine is ours, costs nothing."""
+def cost_of(call: Call | None, instance: Instance) -> CallCost:
+    """What the call consumed; one that was never admitted, or whose engine is free, costs nothing."""
     if call is None:
-        return Bill()
+        return CallCost()
     usage, cost_usd = call.bill
     if instance.card.free or cost_usd is not None:
-        return Bill(usage, 0.0 if instance.card.free else cost_usd)
-    return Bill(usage, None, e.Unpriced(call.model.name, call.model.engine, call.model.upstream))
+        return CallCost(usage, 0.0 if instance.card.free else cost_usd)
+    return CallCost(usage, None, e.Unpriced(call.model.name, call.model.engine, call.model.upstream))
