@@ -30,6 +30,8 @@ def apply(file: IO[bytes], home: Home) -> None:
     applied = control.apply(home, declaration, check_engine=check_engine)
     for change in applied.changes:
         complain(f"{told('change_' + change.what)} {change.table} {change.name}")
+        for field, (before, after) in change.fields.items():
+            complain(f"  {field}: {_short(before)} → {_short(after)}" if before or after else f"  {field}")
     for project, key in applied.new_keys.items():
         click.echo(told("apply_key", project=project, key=key))
     complain(told("apply_done", revision=applied.revision))
@@ -44,3 +46,7 @@ def export(home: Home) -> None:
 
     require(home)
     click.echo(spell(control.export(home)), nl=False)
+
+
+def _short(value: str | None) -> str:
+    return told("change_default") if value is None else value.replace("\n", " ")

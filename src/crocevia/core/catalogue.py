@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -145,16 +145,34 @@ class RecipeSpec(_Declared, frozen=True, kw_only=True):
     instructions: str
 
 
+DeclaredTool: TypeAlias = str | dict[str, Any]
+"""A tool's name, or an object with it under `name` and whatever else its owner keeps there."""
+
+
 class AgentSpec(_Declared, frozen=True, kw_only=True):
     name: str
     mode: Literal["primary", "subagent"] = "subagent"
     model: str | None = None
+    description: str | None = None
     system_prompt: str = ""
-    tools: tuple[str, ...] = ()
+    tools: tuple[DeclaredTool, ...] = ()
+    """Of the platform, and of MCP servers."""
+    external_tools: tuple[DeclaredTool, ...] = ()
+    """Of the owner's own programs (client tools)."""
     permissions: dict[str, ToolRule] = {}
+    can_write_knowledge: bool = False
+    can_write_skills: bool = False
+    config: dict[str, Any] = {}
+
+    @property
+    def tool_names(self) -> tuple[str, ...]:
+        return tuple(tool if isinstance(tool, str) else tool["name"] for tool in self.tools)
 
 
 class TeamSpec(_Declared, frozen=True, kw_only=True):
     name: str
     orchestrator: str
+    description: str | None = None
     members: tuple[str, ...] = ()
+    roles: dict[str, str] = {}
+    """What members are there for, by name."""

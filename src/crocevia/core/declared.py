@@ -57,16 +57,32 @@ def read(kind: type[S], table: Any, place: str, problems: list[Problem], *, stri
     if not isinstance(table, Mapping):
         problems.append(Problem(place, say(Reason.FIELD_TYPE, expected="table")))
         return None
-    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
     before = len(problems)
-    problems.extend(Problem(join(place, str(name)), unknown(str(name), fields)) for name in table if name not in fields)
-    values: dict[str, Any] = {}
-    for name, field in fields.items():
-        if name in table:
-            values[field.name] = read_value(field.type, table[name], join(place, name), problems, strict=strict)
-        elif field.required:
-            problems.append(Problem(join(place, name), say(Reason.FIELD_MISSING)))
+    values = read_fields(kind, table, place, problems, strict=strict)
+    check_required(kind, values, place, problems)
     return kind(**values) if len(problems) == before else None
+
+
+def read_fields(
+    kind: type[msgspec.Struct], table: Mapping[str, Any], place: str, problems: list[Problem], *, strict: bool = True
+) -> dict[str, Any]:
+    """The values of the struct's fields that `table` gives, after appending to `problems` what is wrong with them."""
+    fields = {field.encode_name: field for field in msgspec.structs.fields(kind)}
+    problems.extend(Problem(join(place, str(name)), unknown(str(name), fields)) for name in table if name not in fields)
+    return {
+        field.name: read_value(field.type, table[name], join(place, name), problems, strict=strict)
+        for name, field in fields.items()
+        if name in table
+    }
+
+
+def check_required(kind: type[msgspec.Struct], values: Mapping[str, Any], place: str, problems: list[Problem]) -> None:
+    """Append the fields without which there is no such struct."""
+    problems.extend(
+        Problem(join(place, field.encode_name), say(Reason.FIELD_MISSING))
+        for field in msgspec.structs.fields(kind)
+        if field.required and field.name not in values
+    )
 
 
 def read_value(expected: Any, value: Any, place: str, problems: list[Problem], *, strict: bool = True) -> Any:

@@ -200,6 +200,8 @@ class Reason(StrEnum):
     NAME_SHAPE = "name_shape"
     NAME_HEADER = "name_header"
     NAME_TWICE = "name_twice"
+    UNSET_REQUIRED = "unset_required"
+    UNSET_GIVEN = "unset_given"
     NAME_UNKNOWN = "name_unknown", Code.NOT_FOUND
     KEY_SHAPE = "key_shape"
     KEY_TWICE = "key_twice"

@@ -88,8 +88,15 @@ def entry(fields: Sequence[Field], form: Mapping[str, str], base: Mapping[str, A
     """What the form says, over `base`: fields that are on no form keep their value. Empty means «not given»."""
     found: dict[str, Any] = {name: value for name, value in base.items()}
     for field in fields:
-        _put(found, field.path, _value(field, form.get(field.path, "")))
+        value = _value(field, form.get(field.path, ""))
+        _put(found, field.path, _as_before(value, _at(base, field.path)) if field.kind == "names" else value)
     return found
+
+
+def _as_before(names: list[str], before: Any) -> list[Any]:
+    """The names, each as the object that had it where there was one."""
+    known = {item["name"]: item for item in before or () if isinstance(item, Mapping)}
+    return [known.get(name, name) for name in names]
 
 
 def _value(field: Field, text: str) -> Any:
@@ -130,7 +137,7 @@ def _text(field: Field, value: Any) -> str:
     if value is None or isinstance(value, bool) or field.kind == "secret":
         return ""
     if field.kind == "names" and isinstance(value, list | tuple):
-        return "\n".join(map(str, value))
+        return "\n".join(item["name"] if isinstance(item, Mapping) else str(item) for item in value)
     if field.kind == "rules" and isinstance(value, Mapping):
         return "\n".join(f"{name} = {rule}" for name, rule in value.items())
     if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:

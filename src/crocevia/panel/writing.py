@@ -13,8 +13,7 @@ from crocevia.core.errors import Code, GatewayError, Reason, say
 from crocevia.panel.web import PageRequest
 from crocevia.runtime.control import audit, removal
 from crocevia.runtime.control.apply import Applied, apply_in, load_state
-from crocevia.runtime.control.declarations import Spec, parse, place_of
-from crocevia.runtime.control.toml import write as write_toml
+from crocevia.runtime.control.declarations import Spec, patch_of, place_of
 from crocevia.storage.database import Transaction
 from crocevia.storage.home import engine_keys, write_engine_keys
 
@@ -39,11 +38,12 @@ async def declare(request: PageRequest, table: str, name: str, entry: dict[str, 
 
     Raises Refused, GatewayError CONFLICT if somebody else changed it meanwhile, NOT_FOUND.
     """
-    declaration = parse(write_toml({table: [entry]}).encode())
+    patch = patch_of(table, entry)
 
     def work(tx: Transaction) -> Applied:
         before = getattr(load_state(tx), table).get(name)
         _check_seen(table, name, before, etag)
+        declaration = patch.over({})  # what the form says is the whole value
         applied = apply_in(tx, request.services.home, declaration, check_engine=request.services.check_engine)
         after = getattr(declaration, table)[0]
         changes: dict[str, tuple[str | None, str | None]] = dict(audit.differences(before, after))

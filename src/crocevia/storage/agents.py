@@ -7,7 +7,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 from sqlalchemy import bindparam, delete, func, select, update
 
-from crocevia.core.catalogue import AgentSpec, ToolRule
+from crocevia.core.catalogue import AgentSpec, DeclaredTool, ToolRule
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
 from crocevia.storage.rows import inserting, packed, unpacked
@@ -51,14 +51,7 @@ _SET: Final = (
     update(agents).where(agents.c.id == bindparam("which")).values({name: bindparam(name) for name in _CHANGING})
 )
 
-_SPELLED: Final = ("system_prompt", "model", "mode", "tools_enabled", "permissions", "updated_at")
 _BY_NAME: Final = select(agents).where(_OWNED).order_by(agents.c.name)
-_DECLARE: Final = inserting(agents, "id", "user_id", "name", "created_at", *_SPELLED)
-_DECLARE_AGAIN: Final = (
-    update(agents)
-    .where(_OWNED, agents.c.name == bindparam("called"))
-    .values({name: bindparam(name) for name in _SPELLED})
-)
 
 
 def count(tx: Transaction, user_id: str) -> int:
@@ -103,32 +96,46 @@ def drop(tx: Transaction, agent_id: str) -> None:
 
 
 def declared(tx: Transaction, user_id: str) -> dict[str, AgentSpec]:
-    """The user's agents by name, as far as they can be declared."""
+    """The user's agents by name."""
     return {
-        row.name: AgentSpec(
-            name=row.name,
-            mode=row.mode,
-            model=row.model,
-            system_prompt=row.system_prompt,
-            tools=tuple(_names(row.tools_enabled)),
-            permissions=_rules(row.permissions),
+        agent.name: AgentSpec(
+            name=agent.name,
+            mode=agent.mode,
+            model=agent.model,
+            description=agent.description,
+            system_prompt=agent.system_prompt,
+            tools=tuple(map(_declared_tool, agent.tools_enabled)),
+            external_tools=tuple(map(_declared_tool, agent.external_tools_enabled)),
+            permissions=_rules(agent.permissions),
+            can_write_knowledge=agent.can_write_knowledge,
+            can_write_skills=agent.can_write_skills,
+            config=agent.config,
         )
-        for row in tx.all(_BY_NAME, owner=user_id)
+        for agent in map(_value, tx.all(_BY_NAME, owner=user_id))
     }
 
 
 def declare(tx: Transaction, user_id: str, spec: AgentSpec, now: float) -> None:
     """Create the user's agent of this name, or change it."""
-    spelled = {
+    fields = {
+        "name": spec.name,
+        "description": spec.description,
         "system_prompt": spec.system_prompt,
         "model": spec.model,
         "mode": spec.mode,
-        "tools_enabled": packed(spec.tools),
-        "permissions": packed(spec.permissions),
-        "updated_at": now,
+        "tools_enabled": [_tool(tool) for tool in spec.tools],
+        "external_tools_enabled": [_tool(tool) for tool in spec.external_tools],
+        "permissions": spec.permissions,
+        "can_write_knowledge": spec.can_write_knowledge,
+        "can_write_skills": spec.can_write_skills,
+        "config": spec.config,
     }
-    if not tx.run(_DECLARE_AGAIN, owner=user_id, called=spec.name, **spelled):
-        tx.run(_DECLARE, id=new_id("agt"), user_id=user_id, name=spec.name, created_at=now, **spelled)
+    agent_id = find_named(tx, user_id, spec.name)
+    before = None if agent_id is None else find(tx, user_id, agent_id)
+    if before is None:
+        add(tx, user_id, fields, now)
+    else:
+        save(tx, msgspec.structs.replace(before, **fields, updated_at=now))
 
 
 def drop_named(tx: Transaction, user_id: str, name: str) -> None:
@@ -147,18 +154,21 @@ def _value(row: Row) -> Agent:
     fields = row._asdict()
     for name in _JSON:
         fields[name] = unpacked(fields[name])
-    for name in ("tools_enabled", "external_tools_enabled"):  # `apply` keeps plain names
-        fields[name] = [{"name": tool} if isinstance(tool, str) else tool for tool in fields[name]]
+    for name in ("tools_enabled", "external_tools_enabled"):  # plain names were kept once
+        fields[name] = [_tool(tool) for tool in fields[name]]
     for name in ("can_write_knowledge", "can_write_skills"):
         fields[name] = bool(fields[name])
     return Agent(**fields)
 
 
-def _names(tools: str) -> list[str]:
-    """Names of tools; the API keeps objects with more in them."""
-    return [tool["name"] if isinstance(tool, dict) else tool for tool in unpacked(tools)]
+def _tool(tool: DeclaredTool) -> dict[str, Any]:
+    return {"name": tool} if isinstance(tool, str) else tool
 
 
-def _rules(permissions: str) -> dict[str, ToolRule]:
-    """Rules by tool, without what an owner keeps there for a program of their own."""
-    return {tool: rule for tool, rule in unpacked(permissions).items() if rule in get_args(ToolRule)}
+def _declared_tool(tool: dict[str, Any]) -> DeclaredTool:
+    return tool["name"] if tool.keys() == {"name"} else tool
+
+
+def _rules(permissions: dict[str, Any]) -> dict[str, ToolRule]:
+    """Rules by tool; what is none means no."""
+    return {tool: rule if rule in get_args(ToolRule) else "deny" for tool, rule in permissions.items()}

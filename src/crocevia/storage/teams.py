@@ -37,6 +37,7 @@ class Team(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: float
 
 
+_CHANGING: Final = ("name", "description", "orchestrator_id", "updated_at")
 _OWNED: Final = teams.c.user_id == bindparam("owner")
 _LISTED: Final = teams.c.implicit == 0
 _LIST: Final = select(teams).where(_OWNED, _LISTED).order_by(teams.c.id).limit(bindparam("most"))
@@ -61,14 +62,7 @@ _MEMBERS_OF_ALL: Final = _MEMBERS.join(teams, teams.c.id == team_members.c.team_
 _TEAMS_WITH: Final = select(team_members.c.team_id).where(team_members.c.agent_id == bindparam("agent"))
 _ADD: Final = inserting(teams, "id", "user_id", "name", "description", "orchestrator_id", "created_at", "updated_at")
 _SET: Final = (
-    update(teams)
-    .where(teams.c.id == bindparam("which"))
-    .values(
-        name=bindparam("called"),
-        description=bindparam("described"),
-        orchestrator_id=bindparam("leader"),
-        updated_at=bindparam("now"),
-    )
+    update(teams).where(teams.c.id == bindparam("which")).values({name: bindparam(name) for name in _CHANGING})
 )
 _IMPLICIT: Final = select(teams.c.id).where(
     teams.c.orchestrator_id == bindparam("agent"), teams.c.implicit == 1, _OWNED
@@ -86,17 +80,12 @@ _ADD_MEMBER: Final = inserting(team_members, "team_id", "position", "agent_id", 
 
 _NAMED: Final = select(teams.c.id).where(_OWNED, teams.c.name == bindparam("called"))
 _BY_NAME: Final = (
-    select(teams.c.id, teams.c.name, agents.c.name.label("orchestrator"))
+    select(teams.c.id, teams.c.name, teams.c.description, agents.c.name.label("orchestrator"))
     .join(agents, agents.c.id == teams.c.orchestrator_id)
     .where(_OWNED, _LISTED)
     .order_by(teams.c.name)
 )
 _AGENT_IDS: Final = select(agents.c.name, agents.c.id).where(agents.c.user_id == bindparam("owner"))
-_DECLARE: Final = (
-    update(teams)
-    .where(teams.c.id == bindparam("which"))
-    .values(orchestrator_id=bindparam("leader"), updated_at=bindparam("now"))
-)
 
 
 def count(tx: Transaction, user_id: str) -> int:
@@ -159,14 +148,7 @@ def born(tx: Transaction, user_id: str, most: int) -> list[tuple[str, float]]:
 
 def save(tx: Transaction, team: Team) -> None:
     """Write what can change; the members are replaced whole."""
-    tx.run(
-        _SET,
-        which=team.id,
-        called=team.name,
-        described=team.description,
-        leader=team.orchestrator_id,
-        now=team.updated_at,
-    )
+    tx.run(_SET, which=team.id, **{name: getattr(team, name) for name in _CHANGING})
     tx.run(_DROP_MEMBERS, which=team.id)
     _add_members(tx, team.id, team.members)
 
@@ -225,12 +207,18 @@ def leave_all(tx: Transaction, user_id: str, agent_id: str) -> None:
 
 
 def declared(tx: Transaction, user_id: str) -> dict[str, TeamSpec]:
-    """The user's teams by name, as far as they can be declared."""
-    members: dict[str, list[str]] = {}
+    """The user's teams by name."""
+    members: dict[str, list[Row]] = {}
     for row in tx.all(_MEMBERS_OF_ALL, owner=user_id):
-        members.setdefault(row.team_id, []).append(row.name)
+        members.setdefault(row.team_id, []).append(row)
     return {
-        row.name: TeamSpec(name=row.name, orchestrator=row.orchestrator, members=tuple(members.get(row.id, ())))
+        row.name: TeamSpec(
+            name=row.name,
+            orchestrator=row.orchestrator,
+            description=row.description,
+            members=tuple(member.name for member in members.get(row.id, ())),
+            roles={member.name: member.role for member in members.get(row.id, ()) if member.role is not None},
+        )
         for row in tx.all(_BY_NAME, owner=user_id)
     }
 
@@ -239,14 +227,14 @@ def declare(tx: Transaction, user_id: str, spec: TeamSpec, now: float) -> str:
     """Create the user's team of this name, or change it; its id. Raises KeyError if an agent is not there."""
     ids: dict[str, str] = {row.name: row.id for row in tx.all(_AGENT_IDS, owner=user_id)}
     leader = ids[spec.orchestrator]
-    members = tuple(Member(agent_id=ids[name], name=name, role=None) for name in spec.members)
+    members = tuple(Member(agent_id=ids[name], name=name, role=spec.roles.get(name)) for name in spec.members)
     team_id = find_named(tx, user_id, spec.name)
-    if team_id is None:
-        return add(tx, user_id, spec.name, None, leader, members, now).id
-    tx.run(_DECLARE, which=team_id, leader=leader, now=now)
-    tx.run(_DROP_MEMBERS, which=team_id)
-    _add_members(tx, team_id, members)
-    return team_id
+    before = None if team_id is None else find(tx, user_id, team_id)
+    if before is None:
+        return add(tx, user_id, spec.name, spec.description, leader, members, now).id
+    fields = {"description": spec.description, "orchestrator_id": leader, "members": members, "updated_at": now}
+    save(tx, msgspec.structs.replace(before, **fields))
+    return before.id
 
 
 def _add_members(tx: Transaction, team_id: str, members: tuple[Member, ...]) -> None:

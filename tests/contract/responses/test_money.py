@@ -105,7 +105,7 @@ def test_a_change_is_live_within_a_second_and_comes_back_from_an_export(tmp_path
             assert [await tried(home), await tried(home)] == [200, 429]
             place = home.service.home
             assert export(place).users[0].hourly_limit == 1
-            apply(place, parse(b'[[users]]\nname = "operator"\n'))
+            apply(place, parse(b'[[users]]\nname = "operator"\nunset = ["hourly_limit"]\n'))
             assert export(place).users == ()
             async with asyncio.timeout(5):
                 while await tried(home) != 200:

@@ -14,8 +14,9 @@ from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, ProjectSpe
 from crocevia.core.declared import DECLARED_TABLES, Problem, Refused
 from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.runtime.catalogue import digest
+from crocevia.runtime.control.audit import differences
 from crocevia.runtime.control.checks import check_models, check_teams
-from crocevia.runtime.control.declarations import Declaration, Spec, name_of, place_of
+from crocevia.runtime.control.declarations import SECRETS, Declaration, Patch, Spec, name_of, place_of
 from crocevia.storage import agents, declared, meta, project_keys, teams, users
 from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home, engine_keys, key_secret, write_engine_keys
@@ -26,10 +27,15 @@ CheckEngine: TypeAlias = Callable[[EngineSpec], None]
 _PREFIX: Final = 8  # characters of a key that are shown afterwards
 
 
+Differences: TypeAlias = dict[str, tuple[str | None, str | None]]
+"""Field to (before, after), as short texts; None: its default, or no such value."""
+
+
 class Change(msgspec.Struct, frozen=True):
     table: str
     name: str
     what: Literal["created", "updated", "unchanged"]
+    fields: Differences = {}
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +81,7 @@ def load_state(tx: Transaction) -> State:
     )
 
 
-def apply(home: Home, declaration: Declaration, *, check_engine: CheckEngine = lambda spec: None) -> Applied:
+def apply(home: Home, declaration: Declaration | Patch, *, check_engine: CheckEngine = lambda spec: None) -> Applied:
     """Create or update everything that is declared, in one transaction.
 
     Raises Refused with every problem and changes nothing; GatewayError(UNAVAILABLE) if the store cannot be written.
@@ -91,10 +97,12 @@ def apply(home: Home, declaration: Declaration, *, check_engine: CheckEngine = l
 
 
 def apply_in(
-    tx: Transaction, home: Home, declaration: Declaration, *, check_engine: CheckEngine = lambda spec: None
+    tx: Transaction, home: Home, declaration: Declaration | Patch, *, check_engine: CheckEngine = lambda spec: None
 ) -> Applied:
     """`apply` as a unit of work. Engines' keys reach their file last, when nothing but the commit can fail."""
     state = load_state(tx)
+    if isinstance(declaration, Patch):
+        declaration = declaration.over({table: getattr(state, table) for table in DECLARED_TABLES})
     secret = key_secret(home)
     problems = _problems(declaration, state, secret, check_engine) + _nobodies(tx, declaration)
     if problems:
@@ -106,7 +114,7 @@ def apply_in(
     keys = _merged_keys(declaration, kept)
     touched = rekeyed | {("engines", name) for name in kept.keys() | keys.keys() if kept.get(name) != keys.get(name)}
     changes = [
-        Change(change.table, change.name, "updated")
+        Change(change.table, change.name, "updated", {SECRETS[change.table]: (None, None)})
         if change.what == "unchanged" and (change.table, change.name) in touched
         else change
         for change in changes
@@ -204,7 +212,9 @@ def _save(tx: Transaction, state: State, table: str, spec: Spec, now: float) -> 
         teams.declare(tx, state.user, spec, now)
     else:
         declared.save(tx, spec, now)
-    return Change(table, name, "created" if before is None and table != "users" else "updated")
+    if before is None and table != "users":
+        return Change(table, name, "created")
+    return Change(table, name, "updated", differences(before, spec))
 
 
 def _save_project_keys(

@@ -27,12 +27,15 @@ _POSITIVE: Final = frozenset(
 )
 _LIMITS: Final = {
     "system_prompt": TEXT,
+    "description": 65_535,
     "instructions": TEXT,
     "novelty": 2000,
     "base_url": 2000,
     "webhook_url": 2000,
     "upstream": NAME,
 }
+# What owners may call agents, teams and their tools over the API, and so in a declaration.
+_LABEL: Final = re.compile(r"[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]*")
 _HEADER_SAFE: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"[!-~]{8,4096}")
@@ -46,8 +49,10 @@ def check_secret(secret: Any, place: str, problems: Problems) -> None:
 
 def check_value(table: str, spec: Any, place: str, problems: Problems) -> None:
     """Bounds, formats and names of one declared value."""
+    labels = ("name", "orchestrator") if isinstance(spec, AgentSpec | TeamSpec) else ()
     for field in spec.__struct_fields__:
-        wrong = _check_field(field, getattr(spec, field))
+        value = getattr(spec, field)
+        wrong = _check_label(value) if field in labels else _check_field(field, value)
         if wrong is not None:
             problems.append(Problem(f"{place}.{field}", wrong))
     special = _SPECIAL.get(type(spec))
@@ -78,9 +83,13 @@ def _check_number(field: str, value: float) -> Sentence | None:
 def _check_text(field: str, value: str) -> Sentence | None:
     if len(value) > _LIMITS.get(field, NAME):
         return say(Reason.TEXT_LONG, most=_LIMITS.get(field, NAME))
-    if field in ("instructions", "system_prompt", "upstream"):
+    if field in ("instructions", "system_prompt", "upstream", "description"):
         return None
     return _check_name(value)
+
+
+def _check_label(value: str) -> Sentence | None:
+    return None if len(value) <= NAME and _LABEL.fullmatch(value) else say(Reason.NAME_SHAPE)
 
 
 def _check_name(value: str) -> Sentence | None:
@@ -155,17 +164,22 @@ def _zone(name: str, place: str, problems: Problems) -> None:
 
 
 def _agent(spec: AgentSpec, place: str, problems: Problems) -> None:
-    _names(spec.tools, f"{place}.tools", problems)
+    for field in ("tools", "external_tools"):
+        tools = [tool if isinstance(tool, str) else tool["name"] for tool in getattr(spec, field)]
+        _names(tools, f"{place}.{field}", problems)
     _names(spec.permissions, f"{place}.permissions", problems)
 
 
 def _team(spec: TeamSpec, place: str, problems: Problems) -> None:
     _names((*spec.members, spec.orchestrator), f"{place}.members", problems)
+    _names(spec.roles, f"{place}.roles", problems)
+    if not spec.roles.keys() <= set(spec.members):
+        problems.append(Problem(f"{place}.roles", say(Reason.NAME_UNKNOWN, kind="agent")))
 
 
 def _names(names: Iterable[str], place: str, problems: Problems) -> None:
     names = list(names)
-    if any(len(name) > NAME or _check_name(name) for name in names):
+    if any(_check_label(name) for name in names):
         problems.append(Problem(place, say(Reason.NAME_SHAPE)))
     if len(set(names)) < len(names):
         problems.append(Problem(place, say(Reason.NAME_TWICE)))
