@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.policy.admission import Admission, Permit
-from crocevia.policy.window import RollingHour
+from crocevia.policy.rate_limits import SlidingWindow
 
 
 def admit(admission: Admission, now: float, hourly: int | None = None, concurrency: int | None = None) -> Permit:
@@ -24,7 +24,7 @@ def admit(admission: Admission, now: float, hourly: int | None = None, concurren
 )
 @settings(deadline=None)
 def test_no_hour_ever_sees_more_than_the_limit_and_the_wait_is_exact(limit: int, gaps: list[float]) -> None:
-    hour = RollingHour()
+    hour = SlidingWindow()
     now, admitted = 1_000_000.0, []
     for gap in gaps:
         now += gap
@@ -40,7 +40,7 @@ def test_no_hour_ever_sees_more_than_the_limit_and_the_wait_is_exact(limit: int,
 
 
 def test_memory_does_not_grow_with_calls() -> None:
-    hour = RollingHour()
+    hour = SlidingWindow()
     for step in range(200_000):
         hour.add(step / 10)
     assert len(hour._buckets) <= 3602
@@ -48,7 +48,7 @@ def test_memory_does_not_grow_with_calls() -> None:
 
 
 def test_a_clock_that_steps_back_frees_nothing() -> None:
-    hour = RollingHour()
+    hour = SlidingWindow()
     hour.add(10_000.0)
     hour.add(5_000.0)
     assert hour.wait(2, 5_000.0) > 0

@@ -9,7 +9,8 @@ import time
 from typing import TYPE_CHECKING, Final
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.panel.attempts import bucket
+from crocevia.panel.state import PER_ACCOUNT, PER_ADDRESS
+from crocevia.policy.rate_limits import client_network
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control import audit
 from crocevia.storage import meta, panel
@@ -67,7 +68,7 @@ async def set_up(request: PageRequest, token: str, password: str) -> str:
 
     if not await request.services.database.write(work):
         raise GatewayError(Reason.SETUP_LINK_USED)
-    request.state.by_address.clear(bucket(request.address))
+    request.state.by_address.clear(client_network(request.address))
     return cookie
 
 
@@ -77,7 +78,7 @@ async def sign_in(request: PageRequest, password: str) -> str:
     hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(request, hashed, password):
         raise GatewayError(Reason.PASSWORD_WRONG)
-    request.state.by_address.clear(bucket(request.address))
+    request.state.by_address.clear(client_network(request.address))
     request.state.by_account.clear(ACCOUNT)
     cookie, now = secrets.token_urlsafe(32), time.time()
 
@@ -95,7 +96,7 @@ async def change_password(request: PageRequest, old: str, new: str) -> None:
     hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(request, hashed, old):
         raise GatewayError(Reason.PASSWORD_WRONG)
-    request.state.by_address.clear(bucket(request.address))
+    request.state.by_address.clear(client_network(request.address))
     request.state.by_account.clear(ACCOUNT)
     changed = await _hash(request, new)
     session = request.session
@@ -130,12 +131,12 @@ async def sign_out(request: PageRequest) -> None:
 
 def count(request: PageRequest) -> None:
     """Count an attempt of this address and of the account. Raises GatewayError(RATE_LIMITED) with `retry_after`."""
-    now, address = time.monotonic(), bucket(request.address)
-    seconds = max(request.state.by_address.wait(address, now), request.state.by_account.wait(ACCOUNT, now))
+    address, state = client_network(request.address), request.state
+    seconds = max(state.by_address.wait(address, PER_ADDRESS[0]), state.by_account.wait(ACCOUNT, PER_ACCOUNT[0]))
     if seconds:
         raise GatewayError(Reason.ATTEMPTS_MANY, retry_after=seconds, seconds=seconds)
-    request.state.by_address.add(address, now)
-    request.state.by_account.add(ACCOUNT, now)
+    state.by_address.count(address)
+    state.by_account.count(ACCOUNT)
 
 
 async def _hash(request: PageRequest, password: str) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.policy.window import RollingHour
+from crocevia.policy.rate_limits import SlidingWindow
 
 
 class _Meter:
     __slots__ = ("hour", "running")
 
     def __init__(self) -> None:
-        self.hour = RollingHour()
+        self.hour = SlidingWindow()
         self.running = 0
 
 

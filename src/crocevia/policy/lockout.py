@@ -3,30 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections import deque
 
 import msgspec
 
+from crocevia.policy.rate_limits import SlidingWindow
+
 FIRST_DELAY = 0.25
 LAST_DELAY = 5.0
-_COUNTED = 16  # failures of this machine that are kept: by then the delay has long stopped growing
+_COUNTED = 16  # failures of this machine: by then the delay has long stopped growing
 
 
 class LockoutRules(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. exempt_loopback: this machine is never locked out; its wrong secrets are only answered ever later."""
+    """When an address is locked out."""
 
     max_attempts: int = 10
+    """Wrong secrets within `window` that lock an address out."""
     window: float = 60.0
+    """Seconds."""
     lockout: float = 300.0
+    """Seconds."""
     exempt_loopback: bool = True
+    """This machine is never locked out; its wrong secrets are only answered ever later."""
     max_entries: int = 10_000
+    """Addresses that are remembered at most."""
 
 
 class _Record:
     __slots__ = ("failures", "until")
 
-    def __init__(self) -> None:
-        self.failures: deque[float] = deque()
+    def __init__(self, window: float) -> None:
+        self.failures = SlidingWindow(window)
         self.until = -math.inf
 
 
@@ -38,7 +44,7 @@ class Lockout:
         self._records: dict[str, _Record] = {}
 
     @property
-    def quiet(self) -> bool:
+    def clear(self) -> bool:
         """Nobody has failed of late."""
         return not self._records
 
@@ -55,17 +61,13 @@ class Lockout:
         if record is None:
             if len(self._records) >= self._rules.max_entries:
                 self._sweep(now)
-            record = self._records[who] = _Record()
-        while record.failures and record.failures[0] <= now - self._rules.window:
-            record.failures.popleft()
-        record.failures.append(now)
+            record = self._records[who] = _Record(self._rules.window)
+        record.failures.add(now)
         if loopback and self._rules.exempt_loopback:
-            while len(record.failures) > _COUNTED:
-                record.failures.popleft()
-            return float(min(LAST_DELAY, FIRST_DELAY * 2 ** (len(record.failures) - 1)))
-        if len(record.failures) >= self._rules.max_attempts:
+            return float(min(LAST_DELAY, FIRST_DELAY * 2 ** (min(record.failures.total, _COUNTED) - 1)))
+        if record.failures.total >= self._rules.max_attempts:
             record.until = now + self._rules.lockout
-            record.failures.clear()
+            record.failures = SlidingWindow(self._rules.window)
         return 0.0
 
     def succeeded(self, who: str) -> None:
@@ -73,11 +75,8 @@ class Lockout:
         self._records.pop(who, None)
 
     def _sweep(self, now: float) -> None:
-        horizon = now - self._rules.window
         self._records = {
-            who: record
-            for who, record in self._records.items()
-            if record.until > now or (record.failures and record.failures[-1] > horizon)
+            who: record for who, record in self._records.items() if record.until > now or record.failures.frees(now)
         }
         if len(self._records) >= self._rules.max_entries:
             self._records.pop(next(iter(self._records)))

@@ -11,7 +11,7 @@ import msgspec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.limits import Limits
 from crocevia.documents.workers import Workers
-from crocevia.policy.throttle import Throttle
+from crocevia.policy.rate_limits import RateLimiter
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.api_keys import ApiKeys
 from crocevia.runtime.files.workspace import WorkspaceFiles
@@ -36,7 +36,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: CatalogueHolder
     keys: ApiKeys
     signer: Signer
-    throttle: Throttle
+    throttle: RateLimiter
     files: WorkspaceFiles
     limits: Limits = Limits()
     images: ImageJobs | None = None
@@ -62,7 +62,7 @@ def open_control(
         catalogue=catalogue,
         keys=keys,
         signer=signer,
-        throttle=Throttle(),
+        throttle=RateLimiter(),
         files=WorkspaceFiles(home.files, limits),
         limits=limits,
         images=images,

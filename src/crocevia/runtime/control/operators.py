@@ -81,7 +81,7 @@ class Operators:
         """
         bearer = approach.bearer
         known = self._known.get(bearer) if bearer is not None else None
-        if known is not None and self._lockout.quiet and not forwarded(approach):
+        if known is not None and self._lockout.clear and not forwarded(approach):
             return known
         return await self._prove(approach, bearer)
 
