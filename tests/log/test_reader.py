@@ -6,12 +6,13 @@ import asyncio
 import random
 import threading
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 import pytest
 
 from crocevia.core.errors import Code, CursorExpired
-from crocevia.log import Bounds, Fence, Hub, Row, SqliteLog, Stalled, check_cursor, follow
+from crocevia.log import Bounds, Fence, Hub, Row, SqliteLog, Stalled, check_cursor, follow, follow_rows
 from crocevia.log.ring import PAGE, ROWS, Ring
 from tests.aio import run
 
@@ -77,6 +78,51 @@ def test_replay_then_a_ping_at_once_then_live_and_the_stream_stays_open_across_t
             await reader.until(lambda it: len(it.seqs) == 4)
             assert reader.lines == [b"1\n", b"2\n", PING, b"3\n", b"4\n"]
             await reader.stop()
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_rows_are_read_from_the_log_then_from_memory_with_the_same_entries(open_log: Opener, after: int) -> None:
+    async def scenario() -> None:
+        async with open_log() as log:
+            fence = await owned(log)
+            earlier = [delta("a"), delta("b"), terminal("t1")]
+            await log.append(fence, earlier)
+            log._hub.forget("c1")
+            later = [delta(str(n), "t2") for n in range(2 * PAGE)]
+            seen: list[Row] = []
+            async with aclosing(follow_rows(log, log._hub, "c1", after)) as batches:
+                while rows := await anext(batches):
+                    seen += rows
+                assert [row.entry for row in seen] == earlier[after:]  # an empty batch: that is all there is
+                for at in range(0, len(later), 100):
+                    await log.append(fence, later[at : at + 100])
+                while len(seen) < len(later) + len(earlier) - after:
+                    seen += await anext(batches)
+            assert [row.entry for row in seen] == (earlier + later)[after:]
+            assert [row.seq for row in seen] == list(range(after + 1, len(earlier) + len(later) + 1))
+            assert all(row.known is not None for row in seen[-PAGE:])  # nothing is decoded that was appended here
+            assert log._hub.ring("c1").readers == 0
+
+    run(scenario())
+
+
+def test_a_reader_of_rows_that_hears_nothing_gets_an_empty_batch_and_one_that_takes_nothing_is_cancelled(
+    open_log: Opener,
+) -> None:
+    async def scenario() -> None:
+        async with open_log() as log:
+            await owned(log)
+            hub = Hub(quiet=0.05, stall=0.2)
+
+            async def read() -> None:
+                async with aclosing(follow_rows(log, hub, "c1", 0)) as batches:
+                    assert [await anext(batches) for _ in range(3)] == [[], [], []]
+                    await asyncio.Event().wait()  # takes no more
+
+            with pytest.raises(asyncio.CancelledError):
+                await asyncio.wait_for(asyncio.ensure_future(read()), 5)
 
     run(scenario())
 

@@ -25,13 +25,13 @@ PLACE: Final = (
 _INSERT: Final = "INSERT INTO journal (log, seq, sub, body) VALUES (?, ?, ?, ?)"
 _TOGETHER: Final = 4096  # appends in one work, at most
 _REMEMBERED: Final = 10_000  # places of chats
-_TELLING: Final = TRACKED | {TurnOpened, *TERMINAL}  # entries that change rows beside the journal
+_CHANGES_ROWS: Final = TRACKED | {TurnOpened, *TERMINAL}  # entries that change rows beside the journal
 
 Record = tuple[int, int, int, bytes]
 
 
 class Append:
-    """plain: nothing but entries that change no other row. done: what its caller waits for."""
+    """One append on its way to the disk."""
 
     __slots__ = ("bodies", "done", "effects", "entries", "fence", "plain", "public", "read_upto")
 
@@ -45,8 +45,10 @@ class Append:
         self.read_upto = read_upto
         self.bodies = list(map(encode, entries))
         self.public = list(map(PUBLIC.__contains__, kinds))
-        self.plain = not effects and _TELLING.isdisjoint(kinds)
+        self.plain = not effects and _CHANGES_ROWS.isdisjoint(kinds)
+        """Nothing but entries that change no other row."""
         self.done: asyncio.Future[Appended] = asyncio.get_running_loop().create_future()
+        """What its caller waits for."""
 
 
 class Appends:
@@ -127,7 +129,7 @@ class _Place:
 
 
 def forget_place(tx: Transaction, log: int) -> None:
-    """Somebody else may write there now."""
+    """Another node may write there now."""
     _places(tx).pop(log, None)
 
 

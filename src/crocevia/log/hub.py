@@ -34,7 +34,7 @@ class Reader:
 
 
 class Hub:
-    """Use it from one event loop. now: its clock, never more than a sweep behind while there are readers."""
+    """Use it from one event loop."""
 
     def __init__(self, *, capacity: int = BYTES, quiet: float = QUIET, stall: float = STALL) -> None:
         self._rings: dict[str, Ring] = {}
@@ -46,6 +46,7 @@ class Hub:
         self._sweeping: asyncio.TimerHandle | None = None
         self.size = 0
         self.now = 0.0
+        """Its clock, never more than a sweep behind while there are readers."""
 
     def head(self, chat: str) -> int:
         """The newest seq known here; 0 if nothing is."""
@@ -69,7 +70,7 @@ class Hub:
             self._shrink()
 
     def reach(self, chat: str, head: int) -> None:
-        """A hint: the chat has entries up to `head`, written by somebody else."""
+        """A hint: the chat has entries up to `head`, written elsewhere."""
         ring = self._rings.get(chat)
         if ring is not None:
             ring.reach(head)

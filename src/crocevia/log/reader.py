@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from typing import Final, NamedTuple
 
 from crocevia.core.errors import CursorExpired
 from crocevia.log.hub import Hub, Reader, Stalled
 from crocevia.log.ring import PAGE, Encode, Ring
-from crocevia.log.values import Bounds, Log
+from crocevia.log.values import Bounds, Log, Row
 
 STORED: Final = 2000  # entries read from the log at once
 
@@ -62,6 +62,49 @@ async def follow(
         hub.detach(ring, reader)
 
 
+async def follow_rows(log: Log, hub: Hub, chat: str, after: int) -> AsyncGenerator[list[Row], None]:
+    """The rows that follow seq `after`, for ever; close it to stop.
+
+    An empty list where `follow` writes a ping. A reader that takes no more for a minute has its task cancelled.
+    """
+    reader = Reader()
+    ring = hub.attach(chat, reader)
+    try:
+        target = (await log.bounds(chat)).head
+        if not ring.head:
+            ring.reach(target)
+        cursor, greeted = after, False
+        while True:
+            rows = ring.rows(cursor)
+            if rows is None or (cursor < target and not rows):
+                rows = await log.read(chat, cursor, PAGE)
+            if rows:
+                cursor = rows[-1].seq
+            elif (greeted or cursor < target) and await _woken(ring, reader):
+                continue
+            else:
+                greeted = greeted or cursor >= target
+            reader.writing_since = hub.now
+            yield rows
+            reader.writing_since = None
+            reader.quiet_since = hub.now
+    finally:
+        hub.detach(ring, reader)
+
+
+async def _woken(ring: Ring, reader: Reader) -> bool:
+    """Wait until more is shown; False: it has been quiet for long."""
+    waits = reader.waits = ring.wait()
+    woken = False
+    try:
+        woken = await waits
+    finally:
+        reader.waits = None
+        if not woken:
+            ring.leave(waits)
+    return woken
+
+
 class _Stream(NamedTuple):
     log: Log
     hub: Hub
@@ -84,7 +127,7 @@ class _Stream(NamedTuple):
                     continue
             data, cursor = found
             if not data:
-                if (greeted or cursor < target) and await self.pause():
+                if (greeted or cursor < target) and await _woken(self.ring, self.reader):
                     continue
                 greeted = greeted or cursor >= target
                 data = ping()
@@ -103,15 +146,3 @@ class _Stream(NamedTuple):
         await self.write(data)
         self.reader.writing_since = None
         self.reader.quiet_since = self.hub.now
-
-    async def pause(self) -> bool:
-        """Until more is shown; False: it has been quiet for long."""
-        waits = self.reader.waits = self.ring.wait()
-        woken = False
-        try:
-            woken = await waits
-        finally:
-            self.reader.waits = None
-            if not woken:
-                self.ring.leave(waits)
-        return woken

@@ -21,6 +21,11 @@ TOGETHER: Final = 256  # readers woken before everything else has its turn
 Encode = Callable[[Row], bytes]
 
 
+def _size(row: Row) -> int:
+    """Bytes that a row holds, about: its entry has the same texts as its body."""
+    return len(row.body) if row.known is None else 2 * len(row.body)
+
+
 class _Cell:
     """An entry and what it became on the wire, per version."""
 
@@ -32,10 +37,9 @@ class _Cell:
 
 
 class Ring:
-    """`head`: the newest seq known. `shown`: how far readers may look now.
+    """Between two ticks of a busy chat nothing new is shown, so that all readers ask for the same chunk.
 
-    Between two ticks of a busy chat nothing new is shown, so that all readers ask for the same chunk, which is
-    joined once. size: bytes held, encoded forms included.
+    It is joined once.
     """
 
     __slots__ = ("_cells", "_chunks", "_flushed", "_grown", "_timer", "_waiting", "head", "readers", "shown", "size")
@@ -48,8 +52,11 @@ class Ring:
         self._flushed = float("-inf")
         self._grown = grown
         self.head = 0
+        """The newest seq known."""
         self.shown = 0
+        """How far readers may look now."""
         self.size = 0
+        """Bytes held, encoded forms included."""
         self.readers = 0
 
     def add(self, rows: Sequence[Row], *, urgent: bool = False) -> None:
@@ -63,7 +70,7 @@ class Ring:
         cells, size = self._cells, 0
         for row in rows:
             cells.append(_Cell(row))
-            size += len(row.body)
+            size += _size(row)
         self._grow(size)
         self.head = rows[-1].seq
         if len(cells) > ROWS:
@@ -82,7 +89,7 @@ class Ring:
         for _ in range(count):
             cell = self._cells.popleft()
             wire = 0 if cell.wire is None else sum(map(len, cell.wire.values()))
-            self._grow(-len(cell.row.body) - wire)
+            self._grow(-_size(cell.row) - wire)
 
     def clear(self) -> None:
         """Forget all of them; readers find them in the log."""
@@ -101,6 +108,15 @@ class Ring:
         data, last = self._join(version, after, encode)
         self._chunks[version] = (after, last, data)
         return data, last
+
+    def rows(self, after: int) -> list[Row] | None:
+        """What follows `after`, a page at most. Empty: nothing new. None: it is not here."""
+        if after >= self.shown:
+            return []
+        if not self._cells or after < self._cells[0].row.seq - 1:
+            return None
+        start = after + 1 - self._cells[0].row.seq
+        return [cell.row for cell in islice(self._cells, start, start + min(PAGE, self.shown - after))]
 
     def _join(self, version: Hashable, after: int, encode: Encode) -> tuple[bytes, int]:
         start = after + 1 - self._cells[0].row.seq

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
-from itertools import compress
+from itertools import compress, starmap
 from typing import Final, TypeVar
 
 from crocevia.core.errors import GatewayError, Reason
@@ -84,8 +84,10 @@ class SqliteLog:
     def _show(self, item: Append, done: Appended) -> None:
         chat, first, last = item.fence.chat, done.first, done.last
         if last >= first:
-            bodies = item.bodies if last - first + 1 == len(item.bodies) else compress(item.bodies, item.public)
-            self._hub.publish(chat, list(map(Row, range(first, last + 1), bodies)), urgent=not item.plain)
+            rows = map(
+                Row, range(first, last + 1), compress(item.bodies, item.public), compress(item.entries, item.public)
+            )
+            self._hub.publish(chat, list(rows), urgent=not item.plain)
         self._hints.give(chat, last)
 
     async def _write(self, work: Work[T]) -> T:
@@ -96,7 +98,7 @@ class SqliteLog:
     async def read(self, chat: str, after: int, limit: int = 500) -> list[Row]:
         def work(tx: Transaction) -> list[Row]:
             rows, size = [], 0
-            for row in map(Row._make, tx.connection.execute(_READ, (chat, after, limit))):
+            for row in starmap(Row, tx.connection.execute(_READ, (chat, after, limit))):
                 rows.append(row)
                 size += len(row.body)
                 if size >= READ_BYTES:

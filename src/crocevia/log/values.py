@@ -7,55 +7,72 @@ from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from crocevia.core.turn.entries import Entry
+from crocevia.core.turn.entries import Entry, decode
 from crocevia.storage.database import Transaction
 
 CommandKind = Literal["message", "cancel", "steer", "approval", "tool_output", "claim"]
 
 
 class Row(NamedTuple):
-    """A public entry as it is stored: `body` is the neutral JSON."""
+    """A public entry as it is stored."""
 
     seq: int
     body: bytes
+    """The neutral JSON."""
+    known: Entry | None = None
+    """The entry, where the row was appended here; None: read from the log."""
+
+    @property
+    def entry(self) -> Entry:
+        """Raises entries.Unreadable."""
+        return decode(self.body) if self.known is None else self.known
 
 
 class Appended(NamedTuple):
-    """`first` and `last` seq of the public entries of one append (last < first: there were none)."""
+    """Where the public entries of one append stand."""
 
     first: int
     last: int
+    """Less than `first`: there were none."""
     epoch: str
 
 
 class Bounds(NamedTuple):
-    """`first`: the oldest seq that is kept. `head`: the newest (0: nothing yet). `turn`: the open one."""
+    """What there is of a chat's log."""
 
     epoch: str
     first: int
+    """The oldest seq that is kept."""
     head: int
+    """The newest seq; 0: nothing yet."""
     turn: str | None
+    """The open one."""
 
 
 class Fence(NamedTuple):
-    """The right to append to a chat, until somebody else acquires it. log, epoch: the chat's own and fixed."""
+    """The right to append to a chat, until another node acquires it."""
 
     chat: str
     token: int
     node: str
     log: int
+    """The chat's own number; it never changes."""
     epoch: str
+    """Of the chat's log; it never changes."""
 
 
 class Command(Struct, frozen=True):
-    """`id` grows in the order of arrival. at: ms UTC."""
+    """Something said to a chat from outside."""
 
     id: int
+    """Grows in the order of arrival."""
     turn: str | None
     kind: CommandKind
     key: str
+    """Once per kind and chat."""
     payload: bytes
     at: int
+    """ms UTC."""
 
 
 class Created(Struct, frozen=True):
@@ -65,9 +82,10 @@ class Created(Struct, frozen=True):
 
 
 class Duplicate(Struct, frozen=True):
-    """Its key was used before. `same`: by the very same request, so its answer can be given again."""
+    """Its key was used before."""
 
     same: bool
+    """By the same request, so its answer can be given again."""
     earlier: Command
 
 
@@ -82,7 +100,7 @@ Effect: TypeAlias = Callable[[Transaction, Appended], None]
 
 
 class Fenced(Exception):
-    """Somebody else owns this chat now. Nothing was written; throw away what you know of it."""
+    """Another node owns this chat now. Nothing was written; discard what is in memory of it."""
 
 
 class TurnOpen(Exception):
@@ -90,7 +108,7 @@ class TurnOpen(Exception):
 
 
 class Unread(Exception):
-    """A cancel or a steer was accepted that this owner has not read: the turn must not end yet. Nothing was written."""
+    """A command was accepted that this owner has not read: the turn must not end yet. Nothing was written."""
 
 
 class Repeated(Exception):

@@ -35,12 +35,11 @@ class Encoder:
         self.totals = totals
         self.attachments = attachments
 
-    def frame(self, chat_id: str, epoch: str, seq: int, body: bytes) -> bytes:
-        """One `data:` line, whose id is a cursor. Raises Unreadable.
+    def frame(self, chat_id: str, epoch: str, seq: int, entry: e.Entry) -> bytes:
+        """One `data:` line, whose id is a cursor.
 
         Spelled out by hand, envelope and all: readers of long chats wait for thousands of these.
         """
-        entry = e.decode(body)
         agent = getattr(entry, "agent", None)
         return _FRAME % (
             epoch.encode(),

@@ -134,7 +134,7 @@ def _whole(frames: Callable[[Row], bytes], rows: list[Row]) -> bytes:
 
 def _frames(encoder: Encoder, chat_id: str, feed: Feed) -> Callable[[Row], bytes]:
     epoch = feed.bounds.epoch
-    return lambda row: encoder.frame(chat_id, epoch, row.seq, row.body)
+    return lambda row: encoder.frame(chat_id, epoch, row.seq, row.entry)
 
 
 def _headers(feed: Feed) -> Headers:

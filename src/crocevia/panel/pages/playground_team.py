@@ -56,7 +56,7 @@ async def _ask(request: PageRequest, posted: Posted) -> Response:
     begin = (await turns.events(talk.user_id, talk.chat_id, 0)).bounds.head
     turn = await turns.send(talk.user_id, talk.chat_id, posted.testo, key=f"panel:{posted.turno[:100]}")
     if turn != talk.turn:  # else it is the same message, sent again
-        talk.turn, talk.turno, talk.begin, talk.shown, talk.approvals = turn, posted.turno, begin, 0, {}
+        talk.turn, talk.question, talk.begin, talk.sent, talk.approvals = turn, posted.turno, begin, 0, {}
     return _stream(request, talk, 0)
 
 
@@ -67,12 +67,12 @@ async def _decide(request: PageRequest, posted: Posted) -> Response:
     if approval is None:
         raise GatewayError(Reason.NOT_FOUND)
     await request.services.turns.decide(talk.user_id, talk.chat_id, approval, posted.esito == "approvata", "")
-    return Response(status_code=204) if talk.reading else _stream(request, talk, talk.shown)
+    return Response(status_code=204) if talk.readers else _stream(request, talk, talk.sent)
 
 
 async def _resume(request: PageRequest, posted: Posted) -> Response:
     talk = _talk(request, posted)
-    if posted.turno != talk.turno:
+    if posted.turno != talk.question:
         raise GatewayError(Reason.NOT_FOUND)
     return _stream(request, talk, posted.dopo)
 

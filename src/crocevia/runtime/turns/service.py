@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Hashable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Sequence
 from typing import Final, TypeAlias
 
 import msgspec
@@ -14,7 +14,20 @@ from crocevia.core.ids import new_id
 from crocevia.core.turn import open_turn
 from crocevia.core.turn.files import placeholders
 from crocevia.core.turn.ids import derive
-from crocevia.log import Bounds, Closed, Created, Duplicate, Hub, Log, Repeated, Row, check_cursor, follow, once
+from crocevia.log import (
+    Bounds,
+    Closed,
+    Created,
+    Duplicate,
+    Hub,
+    Log,
+    Repeated,
+    Row,
+    check_cursor,
+    follow,
+    follow_rows,
+    once,
+)
 from crocevia.log.values import CommandKind
 from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control
@@ -311,6 +324,10 @@ class Feed:
             ping=ping,
             write=write,
         )
+
+    def rows(self) -> AsyncGenerator[list[Row], None]:
+        """What there is and what comes, for ever; close it to stop. An empty list: it has been quiet for long."""
+        return follow_rows(self._log, self._hub, self._chat_id, self._after)
 
     async def rest(self) -> list[Row]:
         """Everything up to the head of this moment."""
