@@ -8,7 +8,7 @@ from typing import Final
 from crocevia.asgi.answers import reply
 from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import Code, Sentence
+from crocevia.core.errors import Reason, say
 from crocevia.core.texts import render
 
 _READS: Final = frozenset({"GET", "HEAD"})
@@ -37,7 +37,7 @@ async def refused(scope: Scope, receive: Receive, send: Send) -> None:
 
 async def missing(scope: Scope, receive: Receive, send: Send) -> None:
     """An address that nobody has."""
-    await reply(send, 404, _failure(Code.NOT_FOUND), ())
+    await reply(send, 404, _failure(Reason.NOT_FOUND), ())
 
 
 def health(ready: Callable[[], bool]) -> Application:
@@ -45,7 +45,7 @@ def health(ready: Callable[[], bool]) -> Application:
 
     async def up(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["method"] not in _READS:
-            await reply(send, 405, _failure(Code.METHOD_NOT_ALLOWED, allowed="GET"), [(b"allow", b"GET, HEAD")])
+            await reply(send, 405, _failure(Reason.METHOD_NOT_ALLOWED, allowed="GET"), [(b"allow", b"GET, HEAD")])
         elif ready():
             await reply(send, 200, json.encode({"status": "ok"}), ())
         else:
@@ -54,5 +54,5 @@ def health(ready: Callable[[], bool]) -> Application:
     return up
 
 
-def _failure(code: Code, **args: str | int | float | Sentence) -> bytes:
-    return json.encode({"error": {"code": code.value, "message": render(Sentence(code.value, args), "en")}})
+def _failure(reason: Reason, **details: str) -> bytes:
+    return json.encode({"error": {"code": reason.code.value, "message": render(say(reason, **details), "en")}})

@@ -6,37 +6,33 @@ from typing import Literal
 
 import msgspec
 
+from crocevia.cli import i18n
+from crocevia.cli.i18n import Line, line
 from crocevia.core.errors import Sentence
-from crocevia.core.texts import sentences
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """area: what was looked at. hint: what to do about it."""
-
     level: Literal["ok", "warn", "bad"]
     area: str
-    message: Sentence
-    hint: Sentence | None = None
+    """What was looked at."""
+    message: Line | Sentence
+    hint: Line | Sentence | None = None
+    """What to do about it."""
 
 
-def line(key: str, **details: str | int | float) -> Sentence:
-    """A sentence of the command line's own."""
-    return Sentence(key, dict(details))
-
-
-def ok(area: str, sentence: str, **args: str | int | float) -> Finding:
+def ok(area: str, key: str, /, **details: str | int | float) -> Finding:
     """All is well."""
-    return Finding(level="ok", area=area, message=Sentence(sentence, dict(args)))
+    return Finding(level="ok", area=area, message=line(key, **details))
 
 
-def warn(area: str, sentence: str, **args: str | int | float) -> Finding:
+def warn(area: str, key: str, /, **details: str | int | float) -> Finding:
     """It works, but somebody should know."""
-    return _wrong("warn", area, Sentence(sentence, dict(args)))
+    return _wrong("warn", area, line(key, **details))
 
 
-def bad(area: str, sentence: str, **args: str | int | float) -> Finding:
+def bad(area: str, key: str, /, **details: str | int | float) -> Finding:
     """It does not work."""
-    return _wrong("bad", area, Sentence(sentence, dict(args)))
+    return _wrong("bad", area, line(key, **details))
 
 
 def failed(area: str, message: Sentence) -> Finding:
@@ -44,6 +40,5 @@ def failed(area: str, message: Sentence) -> Finding:
     return _wrong("bad", area, message)
 
 
-def _wrong(level: Literal["warn", "bad"], area: str, message: Sentence) -> Finding:
-    hint = Sentence(f"hint_{message.reason}", message.details)
-    return Finding(level=level, area=area, message=message, hint=hint if hint.reason in sentences("en") else None)
+def _wrong(level: Literal["warn", "bad"], area: str, message: Line | Sentence) -> Finding:
+    return Finding(level=level, area=area, message=message, hint=i18n.hint(message))

@@ -12,7 +12,8 @@ from contextlib import closing
 from itertools import pairwise
 from typing import Final
 
-from crocevia.cli.findings import Finding, bad, failed, line, ok, warn
+from crocevia.cli.findings import Finding, bad, failed, ok, warn
+from crocevia.cli.i18n import line
 from crocevia.cli.wire import Opened, Read
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.declared import Refused

@@ -9,9 +9,11 @@ from typing import Any, Final, ParamSpec, TypeVar
 
 import click
 
+from crocevia.cli import i18n
+from crocevia.cli.i18n import Line
 from crocevia.core.declared import Refused
 from crocevia.core.errors import Code, GatewayError, Sentence
-from crocevia.core.texts import Language, render, sentences
+from crocevia.core.texts import Language
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -25,20 +27,14 @@ def language() -> Language:
     return "en"
 
 
-def told(sentence: str, **args: str | int | float) -> str:
-    """A sentence of ours in the reader's language."""
-    return render(Sentence(sentence, dict(args)), language())
+def told(key: str, /, **details: str | int | float) -> str:
+    """A line of ours in the reader's language."""
+    return i18n.text(i18n.line(key, **details), language())
 
 
-def spoken(message: Sentence) -> str:
+def spoken(message: Line | Sentence) -> str:
     """A message in the reader's language."""
-    return render(message, language())
-
-
-def hint_of(message: Sentence) -> str | None:
-    """What to do about a message, if there is something to say: the sentence `hint_<key>`."""
-    hint = Sentence(f"hint_{message.reason}", message.details)
-    return spoken(hint) if hint.reason in sentences(language()) else None
+    return i18n.text(message, language())
 
 
 def guarded(run: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -69,9 +65,9 @@ def _refused(error: Refused) -> int:
 
 def _failed(error: GatewayError) -> int:
     complain(spoken(error.message))
-    hint = hint_of(error.message)
-    if hint:
-        complain(hint)
+    hint = i18n.hint(error.message)
+    if hint is not None:
+        complain(spoken(hint))
     return 2 if error.code is Code.INVALID_REQUEST else 1
 
 

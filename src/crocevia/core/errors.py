@@ -493,7 +493,7 @@ class Word(StrEnum):
 class Sentence(msgspec.Struct, frozen=True):
     """A reason with its details, to be rendered in the reader's language."""
 
-    reason: str
+    reason: Reason | Word
     details: dict[str, str | int | float | Sentence] = msgspec.field(default_factory=dict)
     """By placeholder. One may itself be a sentence: `part_refused` names a part, and why."""
 
