@@ -31,12 +31,12 @@ $(BIN)/python:
 
 $(VENV)/.installed: pyproject.toml constraints.txt | $(BIN)/python
 	@echo "Installing Crocevia into $(VENV) (about a minute) …"
-	@$(PIP) -e '.[local]'
+	@$(PIP) -e '.[local,pdf]'
 	@touch $@
 
 $(VENV)/.developing: pyproject.toml constraints.txt sdk/python/pyproject.toml | $(BIN)/python
 	@echo "Installing Crocevia and the tools of its suite into $(VENV) (one or two minutes) …"
-	@$(PIP) -e '.[local,dev]' -e sdk/python
+	@$(PIP) -e '.[local,pdf,dev]' -e sdk/python
 	@$(PIP) --no-deps openresponses-py # for the schema file that it carries; its own dependencies are older than ours
 	@touch $@ $(VENV)/.installed
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import subprocess
 import tomllib
+from importlib.metadata import files
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_core_may_import_no_dependency_but_msgspec() -> None:
     """The contract lists modules one by one: a new dependency belongs there too."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
-    wanted = [*project["project"]["dependencies"], *extras["local"], *extras["mcp"]]
+    wanted = [*project["project"]["dependencies"], *extras["local"], *extras["mcp"], *extras["pdf"]]
     names = {re.split(r"[^\w-]", line)[0] for line in wanted} - {"msgspec"}
     contracts = project["tool"]["importlinter"]["contracts"]
     (core,) = (one for one in contracts if one.get("source_modules") == ["crocevia.core"])
@@ -76,3 +77,14 @@ def test_constraints_pin_versions_and_nothing_else() -> None:
         if line and not line.startswith("#"):
             name, pinned, version = line.partition("==")
             assert pinned and name and version and "/" not in line and "@" not in line, line
+
+
+def test_the_notice_names_every_library_of_the_lgpl_that_a_dependency_carries() -> None:
+    notice = (ROOT / "NOTICE").read_text(encoding="utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert "NOTICE" in project["license-files"]
+    bundled = [path for path in files("pi_heif") or () if path.name == "LICENSES_bundled.txt"]
+    text = bundled[0].read_text(encoding="utf-8")
+    names = re.findall(r"^Name: (\S+)\nLicense: LGPL", text, re.MULTILINE)
+    assert {"libheif", "libde265"} <= set(names)
+    assert [name for name in names if name not in notice] == []

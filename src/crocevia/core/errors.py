@@ -385,6 +385,7 @@ class Reason(StrEnum):
     FILES_UNAVAILABLE = "files_unavailable", Code.UNAVAILABLE
     PDF_SOURCE = "pdf_source"
     DOCUMENT_UNSET = "document_unset"
+    PDF_NOT_INSTALLED = "pdf_not_installed", Code.UNSUPPORTED
     PDF_TOO_LARGE = "pdf_too_large", Code.TOO_LARGE
     ATTACHMENT_TYPE = "attachment_type"
     ATTACHMENT_DIFFERS = "attachment_differs"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.jobs import Job
 from crocevia.documents.workers import Workers
@@ -12,7 +14,12 @@ _SECONDS = 20
 
 
 async def typeset(workers: Workers, text: str, title: str, *, markdown: bool) -> bytes:
-    """A4 pages with `title` as the document's. Raises GatewayError: INVALID_REQUEST, UNAVAILABLE (workers.py)."""
+    """A4 pages with `title` as the document's.
+
+    Raises GatewayError: INVALID_REQUEST, UNAVAILABLE (workers.py), UNSUPPORTED without the `pdf` extra.
+    """
+    if find_spec("typst") is None:
+        raise GatewayError(Reason.PDF_NOT_INSTALLED)
     head = title.replace("\n", " ").encode()
     job = Job(operation="typeset_markdown" if markdown else "typeset_text", memory=_MEMORY, seconds=_SECONDS)
     made = await workers.run(job, head + b"\n" + text.encode(), bytes, max_output=MAX_PDF)

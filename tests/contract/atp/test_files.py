@@ -166,6 +166,21 @@ def test_text_becomes_a_pdf_with_its_words_in_it() -> None:
     live(work)
 
 
+@requirement("A-FILE-4")
+def test_a_server_without_the_pdf_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("crocevia.documents.typeset.find_spec", lambda name: None if name == "typst" else name)
+
+    async def work(place: House) -> None:
+        files = await space(place)
+        await place.call("POST", files, {"path": "/a.md", "content": "x"})
+        reply = await place.call("POST", f"{files}/convert-to-pdf", {"path": "/a.md"})
+        error = reply.json["error"]
+        assert (reply.status, error["type"], error["code"]) == (422, "file_service_error", "pdf_not_installed")
+        assert "pip install 'crocevia[pdf]'" in error["message"]
+
+    live(work)
+
+
 def written(data: bytes) -> str:
     document = pypdfium2.PdfDocument(io.BytesIO(data))
     try:

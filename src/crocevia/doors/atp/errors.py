@@ -74,6 +74,7 @@ NAMED: Final[Mapping[Reason, tuple[int, str, str]]] = {
     Reason.PDF_TOO_LARGE: (422, "file_too_large", "pdf_too_large"),
     Reason.FILE_NOT_TEXT: (422, "file_service_error", "file_not_text"),
     Reason.DOCUMENT_UNSET: (422, "file_service_error", "document_unset"),
+    Reason.PDF_NOT_INSTALLED: (422, "file_service_error", "pdf_not_installed"),
     Reason.FILES_UNAVAILABLE: (503, "file_service_unavailable", "files_unavailable"),
     Reason.FILES_BUSY: (503, "file_service_unavailable", "files_busy"),
 }

@@ -59,7 +59,10 @@ async def open_file(control: Control, user_id: str, workspace_id: str, path: str
 
 
 async def pdf(control: Control, user_id: str, workspace_id: str, path: str) -> tuple[str, bytes]:
-    """Name and bytes of the PDF of a text. Raises GatewayError: NOT_FOUND, INVALID_REQUEST, CONFLICT, UNAVAILABLE."""
+    """Name and bytes of the PDF of a text.
+
+    Raises GatewayError: NOT_FOUND, INVALID_REQUEST, CONFLICT, UNAVAILABLE, UNSUPPORTED.
+    """
     suffix = next((suffix for suffix in SOURCES if path.lower().endswith(suffix)), None)
     if suffix is None:
         raise GatewayError(Reason.PDF_SOURCE, param="path")
