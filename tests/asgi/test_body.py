@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from crocevia.asgi import body
 from crocevia.asgi.body import ClientGone, read_body
 from crocevia.core.errors import Code, GatewayError
 from tests.aio import run
@@ -17,7 +16,7 @@ def piece(data: bytes, more: bool) -> dict[str, Any]:
     return {"type": "http.request", "body": data, "more_body": more}
 
 
-def read(*messages: dict[str, Any], limit: int = 8) -> bytes:
+def read(*messages: dict[str, Any], limit: int = 8, seconds: float = 10.0) -> bytes:
     """What `read_body` makes of these messages, after which the caller says nothing more."""
     coming = list(messages)
 
@@ -26,7 +25,7 @@ def read(*messages: dict[str, Any], limit: int = 8) -> bytes:
             await asyncio.Event().wait()
         return coming.pop(0)
 
-    return run(read_body(receive, limit, None))
+    return run(read_body(receive, limit, None, seconds))
 
 
 def test_pieces_are_one_body() -> None:
@@ -35,12 +34,9 @@ def test_pieces_are_one_body() -> None:
 
 
 @pytest.mark.parametrize("before", [(), (piece(b"ab", True),)], ids=["not a byte", "half of it"])
-def test_a_caller_who_falls_silent_is_not_waited_for_without_end(
-    monkeypatch: pytest.MonkeyPatch, before: tuple[dict[str, Any], ...]
-) -> None:
-    monkeypatch.setattr(body, "UPLOAD_SECONDS", 0.05)
+def test_a_caller_who_falls_silent_is_not_waited_for_without_end(before: tuple[dict[str, Any], ...]) -> None:
     with pytest.raises(GatewayError) as failure:
-        read(*before)
+        read(*before, seconds=0.05)
     assert (failure.value.code, failure.value.message.reason) == (Code.INVALID_REQUEST, "body_too_slow")
 
 

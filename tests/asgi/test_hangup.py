@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from crocevia.asgi.hangup import gone, until_first, watching, while_there
+from crocevia.asgi.body import ClientGone
+from crocevia.asgi.hangup import on_disconnect, race, run_until_disconnect, wait_disconnect
 from tests.aio import run
 
 
@@ -34,7 +35,7 @@ async def settle() -> None:
 def test_a_block_is_told_of_a_hangup_and_goes_on() -> None:
     async def work() -> None:
         client, told = Client(), asyncio.Event()
-        with watching(client.receive, told.set) as leaving:
+        with on_disconnect(client.receive, told.set) as leaving:
             await settle()
             assert not told.is_set() and not leaving.done()
             client.hang_up.set()
@@ -47,7 +48,7 @@ def test_a_block_is_told_of_a_hangup_and_goes_on() -> None:
 def test_a_block_that_ends_first_is_told_nothing_and_stops_listening() -> None:
     async def work() -> None:
         client, told = Client(), asyncio.Event()
-        with watching(client.receive, told.set) as leaving:
+        with on_disconnect(client.receive, told.set) as leaving:
             await settle()
         await settle()
         assert leaving.cancelled()
@@ -69,10 +70,11 @@ def test_work_is_given_up_when_its_caller_leaves() -> None:
                 ended.set()
             return "never"
 
-        asked = asyncio.ensure_future(while_there(client.receive, endless()))
+        asked = asyncio.ensure_future(run_until_disconnect(client.receive, endless()))
         await settle()
         client.hang_up.set()
-        assert await asked is None
+        with pytest.raises(ClientGone):
+            await asked
         await ended.wait()
 
     run(work())
@@ -88,9 +90,9 @@ def test_work_whose_caller_stays_gives_its_result_or_its_error(slow: bool) -> No
                 raise ValueError("below zero")
             return value
 
-        assert await while_there(Client().receive, result(5)) == 5
+        assert await run_until_disconnect(Client().receive, result(5)) == 5
         with pytest.raises(ValueError, match="below zero"):
-            await while_there(Client().receive, result(-1))
+            await run_until_disconnect(Client().receive, result(-1))
 
     run(work())
 
@@ -105,7 +107,7 @@ def test_a_caller_who_is_cancelled_takes_the_work_along() -> None:
             finally:
                 ended.set()
 
-        asked = asyncio.ensure_future(while_there(Client().receive, endless()))
+        asked = asyncio.ensure_future(run_until_disconnect(Client().receive, endless()))
         await settle()
         asked.cancel()
         await ended.wait()
@@ -125,7 +127,7 @@ def test_the_first_to_end_ends_all_and_they_have_ended() -> None:
                 order.append(name)
 
         client.hang_up.set()
-        await until_first(gone(client.receive), other("a"), other("b"))
+        await race(wait_disconnect(client.receive), other("a"), other("b"))
         assert order == ["a", "b"]
 
     run(work())

@@ -10,9 +10,9 @@ from urllib.parse import urlencode
 import pytest
 
 from crocevia import kit
-from crocevia.doors.pepper import KitEndpoint
 from tests.aio import run
 from tests.app.serving import read_answer, request, serving
+from tests.doors.pepper.house import house, site_of
 
 MODELS = {"casa": "Pepper 7", "officina è": "Pepper 6"}
 
@@ -29,10 +29,11 @@ def ask(query: bytes | str = b"", method: str = "GET", **headers: str) -> tuple[
     scope = {
         "type": "http",
         "method": method,
+        "path": "/kit.php",
         "query_string": query.encode() if isinstance(query, str) else query,
         "headers": [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()],
     }
-    run(KitEndpoint(MODELS.get)(scope, receive, send))
+    run(site_of(house().gateway, **MODELS)(scope, receive, send))
     found = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
     return sent[0]["status"], found, b"".join(message.get("body", b"") for message in sent[1:])
 
@@ -72,8 +73,9 @@ def test_a_project_is_answered_with_the_name_of_its_model(name: str) -> None:
 def test_an_unknown_project_is_answered_like_a_known_one(name: str) -> None:
     known, unknown = ask(urlencode({"progetto": "casa"})), ask(urlencode({"progetto": name}))
     assert (unknown[0], json.loads(unknown[2])) == (200, {"modello": None})
-    assert {name: value for name, value in unknown[1].items() if name != "content-length"} == {
-        name: value for name, value in known[1].items() if name != "content-length"
+    own = {"content-length", "x-request-id"}
+    assert {name: value for name, value in unknown[1].items() if name not in own} == {
+        name: value for name, value in known[1].items() if name not in own
     }
 
 
@@ -101,7 +103,7 @@ def test_a_flood_of_parameters_is_refused() -> None:
 
 
 def test_head_has_the_headers_and_no_body() -> None:
-    whole, head = ask("f=js"), ask("f=js", "HEAD")
+    whole, head = (ask("f=js", method, x_request_id="same") for method in ("GET", "HEAD"))
     assert (head[0], head[1], head[2]) == (200, whole[1], b"")
 
 

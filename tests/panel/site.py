@@ -18,7 +18,6 @@ import msgspec
 import structlog
 
 from crocevia.app.service import Service, open_service
-from crocevia.app.site import application_of
 from crocevia.config import Server, Settings
 from crocevia.core.ids import new_id
 from crocevia.runtime.control.apply import apply
@@ -146,7 +145,7 @@ async def site(settings: Settings | None = None, address: str = "127.0.0.1") -> 
         async with open_service(settings or Settings(server=Server()), home, log) as service:
 
             async def app(scope: Any, receive: Any, send: Any) -> None:
-                await application_of(service.routes, scope)(scope, receive, send)
+                await service.site(scope, receive, send)
 
             transport = httpx.ASGITransport(app=app, client=(address, 4000))
             async with httpx.AsyncClient(transport=transport, base_url=ORIGIN) as client:

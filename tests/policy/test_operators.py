@@ -7,56 +7,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
+from crocevia.core.forwarding import networks
 from crocevia.policy.lockout import LAST_DELAY, Lockout, LockoutRules
 from crocevia.policy.operators import (
     ADMIN,
     READ,
     WRITE,
-    Approach,
+    Credentials,
     Grant,
     Rules,
     by_proxy,
     by_secret,
     client,
     declared_scopes,
-    networks,
     same_origin,
 )
 
 PROXIED = Rules(proxies=networks(["192.0.2.0/24", "::1", "nonsense"]))
 
 
-def approach(peer: str | None = "198.51.100.1", **headers: str) -> Approach:
-    return Approach(peer=peer, headers={name.replace("_", "-"): value for name, value in headers.items()})
+def credentials(peer: str | None = "198.51.100.1", **headers: str) -> Credentials:
+    return Credentials(peer=peer, headers={name.replace("_", "-"): value for name, value in headers.items()})
 
 
 @pytest.mark.parametrize(
     ("asked", "address"),
     [
-        (approach("198.51.100.1"), "198.51.100.1"),
-        (approach("::ffff:198.51.100.1"), "198.51.100.1"),
-        (approach("192.0.2.1", x_forwarded_for="203.0.113.9, 198.51.100.4, 192.0.2.7"), "198.51.100.4"),
-        (approach("192.0.2.1", x_forwarded_for="198.51.100.4:8080"), "198.51.100.4"),
-        (approach("192.0.2.1", x_real_ip="198.51.100.4"), "198.51.100.4"),
-        (approach("::1", forwarded='for="[2001:db8::1]:80";proto=https'), "2001:db8::1"),
+        (credentials("198.51.100.1"), "198.51.100.1"),
+        (credentials("::ffff:198.51.100.1"), "198.51.100.1"),
+        (credentials("192.0.2.1", x_forwarded_for="203.0.113.9, 198.51.100.4, 192.0.2.7"), "198.51.100.4"),
+        (credentials("192.0.2.1", x_forwarded_for="198.51.100.4:8080"), "198.51.100.4"),
+        (credentials("192.0.2.1", x_real_ip="198.51.100.4"), "198.51.100.4"),
+        (credentials("::1", forwarded='for="[2001:db8::1]:80";proto=https'), "2001:db8::1"),
     ],
 )
-def test_the_client_is_the_first_hop_that_no_trusted_proxy_is(asked: Approach, address: str) -> None:
+def test_the_client_is_the_first_hop_that_no_trusted_proxy_is(asked: Credentials, address: str) -> None:
     assert str(client(asked, PROXIED)) == address
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        approach("198.51.100.1", x_forwarded_for="203.0.113.9"),
-        approach(None, x_forwarded_for="203.0.113.9"),
-        approach("192.0.2.1", x_forwarded_for="127.0.0.1"),
-        approach("192.0.2.1", x_forwarded_for="unknown"),
-        approach("192.0.2.1", x_forwarded_for="192.0.2.7"),
-        approach("192.0.2.1", x_forwarded_proto="https"),
+        credentials("198.51.100.1", x_forwarded_for="203.0.113.9"),
+        credentials(None, x_forwarded_for="203.0.113.9"),
+        credentials("192.0.2.1", x_forwarded_for="127.0.0.1"),
+        credentials("192.0.2.1", x_forwarded_for="unknown"),
+        credentials("192.0.2.1", x_forwarded_for="192.0.2.7"),
+        credentials("192.0.2.1", x_forwarded_proto="https"),
     ],
 )
-def test_a_forwarded_request_that_nobody_vouches_for_is_refused(asked: Approach) -> None:
+def test_a_forwarded_request_that_nobody_vouches_for_is_refused(asked: Credentials) -> None:
     with pytest.raises(GatewayError) as refused:
         client(asked, PROXIED)
     assert (refused.value.code, refused.value.message.reason) == (Code.FORBIDDEN, "proxy_attribution")
@@ -66,44 +66,44 @@ def test_a_forwarded_request_that_nobody_vouches_for_is_refused(asked: Approach)
 def test_no_header_and_no_address_breaks_the_attribution(header: str, peer: str) -> None:
     for name in ("x-forwarded-for", "forwarded", "x-real-ip"):
         try:
-            client(Approach(peer=peer, headers={name: header}), PROXIED)
+            client(Credentials(peer=peer, headers={name: header}), PROXIED)
         except GatewayError as error:
             assert error.code is Code.FORBIDDEN
 
 
 def test_a_bearer_is_the_secret_of_its_mode_and_nothing_else() -> None:
     token, password = Rules(token="t1"), Rules(mode="password", password="p1", token="t1")
-    assert by_secret(approach(authorization="bearer  t1 "), token, lambda given: False) is True
-    assert by_secret(approach(authorization="Bearer t1"), password, lambda given: True) is False
-    assert by_secret(approach(authorization="Bearer op"), Rules(), lambda given: given == "op") is True
+    assert by_secret(credentials(authorization="bearer  t1 "), token, lambda given: False) is True
+    assert by_secret(credentials(authorization="Bearer t1"), password, lambda given: True) is False
+    assert by_secret(credentials(authorization="Bearer op"), Rules(), lambda given: given == "op") is True
     for header in ("", "Bearer", "Bearer ", "Basic dDE=", "t1"):
-        assert by_secret(approach(authorization=header), token, lambda given: True) is None
-    assert by_secret(approach(authorization="Bearer ü"), token, lambda given: True) is False
+        assert by_secret(credentials(authorization=header), token, lambda given: True) is None
+    assert by_secret(credentials(authorization="Bearer ü"), token, lambda given: True) is False
 
 
 def test_a_proxy_on_this_machine_is_believed_only_when_that_is_allowed() -> None:
     rules = Rules(mode="trusted-proxy", proxies=networks(["127.0.0.1", "192.0.2.1"]), user_header="X-User")
-    asked = approach("127.0.0.1", x_user="ann")
+    asked = credentials("127.0.0.1", x_user="ann")
     assert by_proxy(asked, rules, lambda address: False) is None
-    assert by_proxy(approach("192.0.2.1", x_user="ann"), rules, lambda address: True) is None
-    assert by_proxy(approach("192.0.2.1", x_user="ann"), rules, lambda address: False) == "ann"
+    assert by_proxy(credentials("192.0.2.1", x_user="ann"), rules, lambda address: True) is None
+    assert by_proxy(credentials("192.0.2.1", x_user="ann"), rules, lambda address: False) == "ann"
 
 
 def test_scopes_imply_each_other_only_as_they_should() -> None:
-    assert declared_scopes(approach(x_openclaw_scopes=" operator.read ,operator.write,")) == {READ, WRITE}
-    assert declared_scopes(approach(x_openclaw_scopes="")) == frozenset()
-    Grant("a", frozenset({WRITE})).demand(READ)
-    Grant("a", frozenset({ADMIN})).demand("operator.anything")
+    assert declared_scopes(credentials(x_openclaw_scopes=" operator.read ,operator.write,")) == {READ, WRITE}
+    assert declared_scopes(credentials(x_openclaw_scopes="")) == frozenset()
+    Grant("a", frozenset({WRITE})).require(READ)
+    Grant("a", frozenset({ADMIN})).require("operator.anything")
     for held, asked in ((READ, WRITE), (WRITE, ADMIN), ("operator.pairing", READ)):
         with pytest.raises(GatewayError):
-            Grant("a", frozenset({held})).demand(asked)
+            Grant("a", frozenset({held})).require(asked)
 
 
 def test_a_page_of_another_site_is_no_caller() -> None:
-    assert same_origin(approach(host="me:8111"))
-    assert same_origin(approach(host="me:8111", origin="http://ME:8111"))
-    assert not same_origin(approach(host="me:8111", origin="http://evil"))
-    assert not same_origin(approach(host="me:8111", origin="null"))
+    assert same_origin(credentials(host="me:8111"))
+    assert same_origin(credentials(host="me:8111", origin="http://ME:8111"))
+    assert not same_origin(credentials(host="me:8111", origin="http://evil"))
+    assert not same_origin(credentials(host="me:8111", origin="null"))
 
 
 def test_wrong_secrets_lock_out_and_right_ones_forgive() -> None:

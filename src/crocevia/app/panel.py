@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
-from typing import Any, cast
+from collections.abc import Awaitable, Callable
+from typing import Any
 
 import msgspec
 
 from crocevia import __version__
+from crocevia.asgi.site import Site
 from crocevia.asgi.types import Application
 from crocevia.config import Settings
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.pepper import AgentEndpoint
+from crocevia.doors.pepper import agent_door
+from crocevia.doors.pepper.caller import Identify
 from crocevia.engines.registry import check_engine
 from crocevia.panel import panel
 from crocevia.panel.services import Services
@@ -29,11 +31,11 @@ def open_panel(
     turns: Turns,
     redeliver: Callable[[str], Awaitable[bool]],
     engines: EngineSource,
-    paths: Collection[str],
+    site: Site,
     log: Any,
 ) -> Application:
-    """The panel of a serving home. paths: everything that the server answers to, read when a page needs it."""
-    trusted = cast("Gateway", _Trusted(gateway, control.catalogue))
+    """The panel of a serving home. site: where it is going to be."""
+    agent = agent_door(gateway, _for_whoever_is_signed_in(control.catalogue))
     return panel(
         Services(
             home=control.home,
@@ -47,8 +49,8 @@ def open_panel(
             check_engine=check_engine,
             settings=settings,
             origins=settings.origins,
-            paths=paths,
-            agent_call=AgentEndpoint(trusted, ping_seconds=settings.calls.ping_seconds),
+            paths=site.addresses,
+            agent_call=Site((agent,), site.front).application("agent"),
             keys_changed=control.keys.look_again,
             log=log,
             public_url=settings.server.public_url,
@@ -58,19 +60,13 @@ def open_panel(
     )
 
 
-class _Trusted:
-    """The gateway for whoever is signed in to the panel: any project in agent mode, without its key."""
+def _for_whoever_is_signed_in(catalogue: CatalogueHolder) -> Identify:
+    """Any project in agent mode, without its key."""
 
-    def __init__(self, gateway: Gateway, catalogue: CatalogueHolder) -> None:
-        self._gateway = gateway
-        self._catalogue = catalogue
-
-    def authenticate(self, project: str, key: bytes) -> ProjectSpec:
-        """The project. Raises GatewayError(NOT_FOUND)."""
-        found = self._catalogue.current.projects.get(project)
+    def identify(project: str) -> ProjectSpec:
+        found = catalogue.current.projects.get(project)
         if found is None:
             raise GatewayError(Reason.NAME_UNKNOWN, kind="project")
         return found if found.mode == "agent" else msgspec.structs.replace(found, mode="agent")
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._gateway, name)
+    return identify

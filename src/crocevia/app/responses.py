@@ -9,13 +9,15 @@ from typing import Any, Final
 import msgspec
 
 from crocevia.app.periodic_cleanup import periodic_cleanup
+from crocevia.asgi.http import Door
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
-from crocevia.doors.responses import Desk, ResponsesDoor, Targets
+from crocevia.core.forwarding import networks
+from crocevia.doors.responses import Background, Services, Targets, responses_door
 from crocevia.engines.e5.engine import E5Engine, is_installed
 from crocevia.runtime.answers_store import Responses
 from crocevia.runtime.control.context import Control
-from crocevia.runtime.control.operators import LockoutRules, Rules, networks, open_operators
+from crocevia.runtime.control.operators import LockoutRules, Rules, open_operators
 from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import EngineSource, Gateway
@@ -28,33 +30,40 @@ DAY: Final = 86_400.0
 @asynccontextmanager
 async def open_responses(
     settings: Settings, control: Control, gateway: Gateway, runs: RunService, engines: EngineSource, log: Any
-) -> AsyncIterator[ResponsesDoor]:
-    """Raises GatewayError(UNAVAILABLE) if the home was never initialised."""
+) -> AsyncIterator[tuple[Door, Background]]:
+    """The door, and what it answers in the background. Raises GatewayError(UNAVAILABLE) if the home was never
+    initialised.
+    """
     endpoints = settings.gateway.http.endpoints
     names = settings.gateway.http.models
     intake = Intake(limits(endpoints.responses))
     responses = Responses(control.database, keep_seconds=endpoints.responses.store_days * DAY)
     local = E5Engine()
-    door: ResponsesDoor | None = None
+    background: Background | None = None
     try:
-        desk = Desk(
+        services = Services(
             gateway=gateway,
             runs=runs,
             operators=await open_operators(control, rules(settings), lockout(settings.gateway.auth)),
             targets=Targets(Rosters(control), gateway, prefix=names.prefix, exposed=names.expose_catalog),
             responses=responses,
             intake=intake,
-            max_body=endpoints.responses.max_body_bytes,
-            ping_seconds=settings.calls.ping_seconds,
         )
         embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)
-        door = ResponsesDoor(desk, embeddings, chat_only=not endpoints.responses.enabled)
-        await door.start()
+        background = Background(services)
+        door = responses_door(
+            services,
+            background,
+            embeddings,
+            max_body=endpoints.responses.max_body_bytes,
+            chat_only=not endpoints.responses.enabled,
+        )
+        await background.resume()
         async with periodic_cleanup((responses.drop_expired,), log):
-            yield door
+            yield door, background
     finally:
-        if door is not None:
-            await door.close()
+        if background is not None:
+            await background.close()
         await responses.close()
         await intake.close()
         await local.close()

@@ -17,15 +17,19 @@ from crocevia.app.money import open_money
 from crocevia.app.panel import open_panel
 from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.app.responses import is_enabled, open_responses
-from crocevia.app.site import application_of, health
+from crocevia.app.site import site_door
 from crocevia.app.store import watch_store
 from crocevia.app.turns import open_turns
+from crocevia.asgi.http import Front
+from crocevia.asgi.site import Site
 from crocevia.asgi.types import Application, Receive, Scope, Send
 from crocevia.config import Settings
-from crocevia.doors.atp import AtpDoor
+from crocevia.core.forwarding import networks
+from crocevia.doors.atp import atp_door
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
-from crocevia.doors.pepper import PepperDoor
+from crocevia.doors.pepper import pepper_door
+from crocevia.doors.responses import Background
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control
@@ -43,7 +47,7 @@ _HASTE_SECONDS: Final = 2.0
 
 
 class Service(msgspec.Struct, frozen=True):
-    """A serving home: its gateway, and the applications by exact path."""
+    """A serving home."""
 
     home: Home
     database: Database
@@ -51,7 +55,10 @@ class Service(msgspec.Struct, frozen=True):
     engines: EnginePool
     gateway: Gateway
     turns: Turns
-    routes: dict[str, Application]
+    site: Site
+    """All that it answers to, as one ASGI application."""
+    background: Background | None = None
+    """Answers of the responses door that nobody waits for; None: the door is off."""
 
 
 @asynccontextmanager
@@ -95,12 +102,8 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         await money.start()
         engines.warm()
         classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway, log))
-        pepper = PepperDoor(
-            gateway,
-            classic,
-            lambda name: _model_name(catalogue, name),
-            ping_seconds=settings.calls.ping_seconds,
-            max_body=settings.server.max_body_bytes,
+        pepper = pepper_door(
+            gateway, classic, lambda name: _model_name(catalogue, name), max_body=settings.server.max_body_bytes
         )
         generator = ImageGenerator(gateway, engines.get)
         images = await stack.enter_async_context(open_image_jobs(database, home, catalogue, generator, signer, log))
@@ -108,26 +111,32 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
         cleanups = (lambda: chat_attachments.drop_expired(control), images.drop_expired)
         await stack.enter_async_context(periodic_cleanup(cleanups, log))
         turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
-        atp = AtpDoor(control, (*ATP_TABLE, *operations(turns, control.clock)))
-        routes: dict[str, Application] = {
-            **pepper.routes(),
-            **atp.routes(),
-            "/up": health(lambda: not gateway.draining and database.failing_since is None),
-        }
+        doors = [pepper, atp_door(control, (*ATP_TABLE, *operations(turns, control.clock)))]
+        background = None
         if is_enabled(settings):
-            door = await stack.enter_async_context(
+            responses, background = await stack.enter_async_context(
                 open_responses(settings, control, gateway, turns.runs, engines.get, log)
             )
-            routes |= door.routes()
-        routes["/panel"] = routes["/panel/"] = open_panel(
-            settings, control, gateway, turns, money.redeliver, engines.get, routes, log
-        )
-        yield Service(home, database, catalogue, engines, gateway, turns, routes)
+            doors.append(responses)
+        doors.append(site_door(lambda: not gateway.draining and database.failing_since is None))
+        site = Site(doors, _front(settings))
+        site.mount("/panel", open_panel(settings, control, gateway, turns, money.redeliver, engines.get, site, log))
+        yield Service(home, database, catalogue, engines, gateway, turns, site, background)
     finally:
         await catalogue.close()
         await stack.aclose()
         await engines.close()
         queue.flush()
+
+
+def _front(settings: Settings) -> Front:
+    server = settings.server
+    return Front(
+        ping_seconds=settings.calls.ping_seconds,
+        cors_origins=server.cors_origins,
+        proxies=networks(server.trusted_proxies),
+        public_url=server.public_url,
+    )
 
 
 def _model_name(catalogue: CatalogueHolder, project: str) -> str | None:
@@ -153,6 +162,7 @@ class App:
     """The ASGI application. It opens the service when the server starts it, and closes it when the server ends."""
 
     def __init__(self, opening: AbstractAsyncContextManager[Service]) -> None:
+        self._site: Application = Site((site_door(lambda: False),))
         self._opening = opening
         self.service: Service | None = None
         self.failure: Exception | None = None
@@ -161,7 +171,7 @@ class App:
         if scope["type"] == "lifespan":
             await self._live(receive, send)
         else:
-            await application_of(self.service.routes if self.service else {}, scope)(scope, receive, send)
+            await self._site(scope, receive, send)
 
     def drain(self, grace: float) -> None:
         """Admit nothing more and let what runs come to an end, within `grace` seconds."""
@@ -173,6 +183,7 @@ class App:
         await receive()
         try:
             self.service = await self._opening.__aenter__()
+            self._site = self.service.site
         except Exception as error:
             self.failure = error
             await send({"type": "lifespan.startup.failed", "message": ""})

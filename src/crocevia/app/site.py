@@ -1,58 +1,39 @@
-"""The site: exact paths to plain ASGI applications, and a health page. Everything else is a JSON 404."""
+"""What belongs to no door: the health page, and addresses that nobody has."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.types import SOCKETS, Application, Receive, Scope, Send
+from crocevia.asgi.http import Door, Operation, Request, Response
 from crocevia.core import json
-from crocevia.core.errors import Reason, say
+from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
 
-_READS: Final = frozenset({"GET", "HEAD"})
+_STATUSES: Final = {Code.NOT_FOUND: 404, Code.METHOD_NOT_ALLOWED: 405, Code.UNAVAILABLE: 503}
 
 
-def application_of(routes: Mapping[str, Application], scope: Scope) -> Application:
-    """The application of a request's path, or of a socket's; where there is none, one that says so.
-
-    An address that ends with a slash takes everything below it.
-    """
-    path = scope["path"]
-    if scope["type"] == "http":
-        return routes.get(path) or _below(routes, path)
-    return routes.get(SOCKETS + path, refused)
-
-
-def _below(routes: Mapping[str, Application], path: str) -> Application:
-    holders = (route for route in routes if route.endswith("/") and path.startswith(route))
-    return routes.get(max(holders, key=len, default=""), missing)
-
-
-async def refused(scope: Scope, receive: Receive, send: Send) -> None:
-    """A socket where there is none."""
-    await send({"type": "websocket.close", "code": 1008})
-
-
-async def missing(scope: Scope, receive: Receive, send: Send) -> None:
-    """An address that nobody has."""
-    await reply(send, 404, _failure(Reason.NOT_FOUND), ())
-
-
-def health(ready: Callable[[], bool]) -> Application:
+def site_door(ready: Callable[[], bool]) -> Door:
     """`/up`: 200 while calls are admitted, else 503."""
 
-    async def up(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in _READS:
-            await reply(send, 405, _failure(Reason.METHOD_NOT_ALLOWED, allowed="GET"), [(b"allow", b"GET, HEAD")])
-        elif ready():
-            await reply(send, 200, json.encode({"status": "ok"}), ())
-        else:
-            await reply(send, 503, json.encode({"status": "unavailable"}), [(b"retry-after", b"1")])
+    async def up(request: Request[None]) -> Response:
+        if ready():
+            return Response(200, {"status": "ok"})
+        return Response(503, {"status": "unavailable"}, ((b"retry-after", b"1"),))
 
-    return up
+    return Door(
+        name="site",
+        table=(Operation("up", "GET", "/up", up, "Whether calls are admitted.", public=True, head=True),),
+        authenticate=_anybody,
+        refuse=_refuse,
+        decode=json.decode,
+    )
 
 
-def _failure(reason: Reason, **details: str) -> bytes:
-    return json.encode({"error": {"code": reason.code.value, "message": render(say(reason, **details), "en")}})
+async def _anybody(request: Request[None]) -> None:
+    return None
+
+
+def _refuse(error: GatewayError) -> Response:
+    status = _STATUSES.get(error.code, 400)
+    return Response(status, {"error": {"code": error.code.value, "message": render(error.message, "en")}})

@@ -23,7 +23,7 @@ async def open_turns(
     settings: Settings, control: Control, gateway: Gateway, database: Database, log: Any
 ) -> AsyncIterator[Turns]:
     """Open turns are gone on with before this yields; leaving stops them where they are."""
-    hub = Hub()
+    hub = Hub(quiet=settings.calls.ping_seconds)
     files = control.files
     turns = Turns(
         control,

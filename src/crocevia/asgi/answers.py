@@ -1,36 +1,33 @@
-"""One JSON answer, and what is said of an error that nobody expected."""
+"""What is said of a failure: the door's own words, with the headers that every refusal needs."""
 
 from __future__ import annotations
 
 import sys
 from typing import Final
 
-from crocevia.asgi.types import Headers, Send
+from crocevia.asgi.http import JSON, Door, Response
+from crocevia.asgi.types import Header, Headers, Send
 from crocevia.core.errors import GatewayError, Reason
 
-JSON: Final = b"application/json"
+_SAYS_WHEN: Final = frozenset({429, 503})
 
 
-async def reply(send: Send, status: int, body: bytes, headers: Headers) -> int:
-    """One JSON answer; the bytes sent."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", JSON),
-                (b"content-length", b"%d" % len(body)),
-                (b"cache-control", b"no-store"),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
-    return len(body)
+def refuse(door: Door, error: GatewayError) -> Response:
+    """The answer that carries the error."""
+    refusal = door.refuse(error)
+    status = refusal.status
+    headers: list[Header] = list(refusal.headers)
+    if error.retry_after is not None or status in _SAYS_WHEN:
+        headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
+    if status == 401:
+        headers.append((b"www-authenticate", door.challenge))
+    if status == 413:
+        headers.append((b"connection", b"close"))
+    return refusal._replace(headers=headers)
 
 
 def expected(error: Exception, door: str, **where: str) -> GatewayError:
-    """The error that the caller is told about; one that is ours alone is logged here, without what it says."""
+    """The error that the caller is told about; an internal one is logged here, without its message."""
     if isinstance(error, GatewayError):
         return error
     import structlog  # a tenth of a second that most servers never need
@@ -49,3 +46,21 @@ def _place(error: Exception) -> str:
         return "?"
     module = trace.tb_frame.f_globals.get("__name__", "?")
     return f"{module}:{trace.tb_lineno}" if module in sys.modules else "?"
+
+
+async def reply(send: Send, status: int, body: bytes, headers: Headers) -> int:
+    """One JSON answer; the bytes sent."""
+    await send(
+        {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [
+                (b"content-type", JSON),
+                (b"content-length", b"%d" % len(body)),
+                (b"cache-control", b"no-store"),
+                *headers,
+            ],
+        }
+    )
+    await send({"type": "http.response.body", "body": body})
+    return len(body)

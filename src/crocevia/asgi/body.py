@@ -1,9 +1,10 @@
-"""Read a request's body, never more of it than we would take."""
+"""Read a request's body, never more of it than we would take, and never for ever."""
 
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections.abc import AsyncIterator
+from typing import Any, Final, Protocol
 
 from crocevia.asgi.types import Receive
 from crocevia.core.errors import GatewayError, Reason
@@ -17,19 +18,23 @@ class ClientGone(Exception):
     """The caller hung up before the body was complete."""
 
 
-async def read_body(receive: Receive, limit: int, declared: int | None, *, asks: bool = False) -> bytes:
-    """The whole body. declared: its Content-Length, if any. asks: the caller sends none before it is told to.
+class Incoming(Protocol):
+    """A body on its way."""
 
-    Raises GatewayError(TOO_LARGE) above `limit` bytes, after having read on for a while: a caller that is still
-    writing would see a reset instead of the answer. Raises GatewayError(INVALID_REQUEST) after UPLOAD_SECONDS, and
-    ClientGone.
+    complete: bool
+
+    async def receive(self) -> dict[str, Any]: ...
+
+
+async def read_body(receive: Receive, limit: int, declared: int | None, seconds: float = UPLOAD_SECONDS) -> bytes:
+    """The whole body. declared: its Content-Length, if any.
+
+    Raises GatewayError: TOO_LARGE above `limit` bytes, INVALID_REQUEST after `seconds`; ClientGone.
     """
     if declared is not None and declared > limit:
-        if not asks:
-            await discard(receive)
         raise too_large(limit)
     try:
-        async with asyncio.timeout(UPLOAD_SECONDS):
+        async with asyncio.timeout(seconds):
             message = await receive()
             if message["type"] == "http.request" and not message.get("more_body"):
                 body: bytes = message.get("body", b"")
@@ -38,7 +43,7 @@ async def read_body(receive: Receive, limit: int, declared: int | None, *, asks:
                 raise too_large(limit)
             return await _collect(receive, message, limit)
     except TimeoutError:
-        raise GatewayError(Reason.BODY_TOO_SLOW, seconds=int(UPLOAD_SECONDS)) from None
+        raise too_slow(seconds) from None
 
 
 async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> bytes:
@@ -46,10 +51,7 @@ async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> byt
     while message["type"] == "http.request":
         body += message.get("body", b"")
         if len(body) > limit:
-            size = len(body)
             body.clear()
-            if message.get("more_body"):
-                await discard(receive, size)
             raise too_large(limit)
         if not message.get("more_body"):
             return bytes(body)
@@ -57,11 +59,29 @@ async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> byt
     raise ClientGone
 
 
-async def discard(receive: Receive, size: int = 0) -> None:
+async def body_pieces(incoming: Incoming, limit: int, declared: int | None) -> AsyncIterator[bytes]:
+    """The body as it comes. Raises GatewayError(TOO_LARGE) above `limit` bytes, ClientGone."""
+    if declared is not None and declared > limit:
+        raise too_large(limit)
+    size = 0
+    while not incoming.complete:
+        message = await incoming.receive()
+        if message["type"] != "http.request":
+            raise ClientGone
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
+            raise too_large(limit)
+        if piece:
+            yield piece
+
+
+async def discard(receive: Receive) -> None:
     """Throw away what a refused caller still sends, for a while: else they would see a reset and no answer.
 
-    size: bytes so far. Raises ClientGone.
+    Raises ClientGone.
     """
+    size = 0
     try:
         async with asyncio.timeout(DISCARD_SECONDS):
             while size < DISCARD_BYTES:
@@ -79,3 +99,8 @@ def too_large(limit: int) -> GatewayError:
     """The refusal of what has more than `limit` bytes."""
     text = f"{limit // 2**20} MB" if limit >= 2**20 else f"{limit // 1024} KB"
     return GatewayError(Reason.TOO_LARGE, limit=text)
+
+
+def too_slow(seconds: float) -> GatewayError:
+    """The refusal of a body that takes longer than `seconds`."""
+    return GatewayError(Reason.BODY_TOO_SLOW, seconds=int(seconds))

@@ -5,7 +5,8 @@ The page holds everything: it asks nothing of anybody, runs nothing, and may be 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import cache
 from html import escape
 from http import HTTPStatus
 from importlib.metadata import version
@@ -13,18 +14,15 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.asgi.http import SOCKET, Operation, Request, Response
 from crocevia.core import json
 
 TEMPLATE: Final = "#/components/schemas/{name}"
 PAGE_HEADERS: Final = (
-    (b"content-type", b"text/html; charset=utf-8"),
     (
         b"content-security-policy",
         b"default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
 )
 _BINARY: Final = {"type": "string", "format": "binary"}
 _TEXT: Final = {"type": "string"}
@@ -46,37 +44,6 @@ _STYLE: Final = (
 )
 
 
-class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """One operation of a door. addresses: `path`, and `aliases` that are the same.
-
-    body, result: types of the wire; None: there is none. wrapped: the answer is `{"data": result}`.
-    produces: the media type of an answer that is no JSON. also: media types that the answer may have instead.
-    upload: the body is a form with one `file`. query: the struct of its parameters. public: asks for no key.
-    headers: that it reads, each with its schema and whether it is needed. refuses: statuses besides success.
-    """
-
-    id: str
-    method: str
-    path: str
-    about: str
-    aliases: tuple[str, ...] = ()
-    body: Any = None
-    result: Any = None
-    wrapped: bool = False
-    produces: str | None = None
-    also: tuple[str, ...] = ()
-    upload: bool = False
-    status: int = 200
-    refuses: tuple[int, ...] = ()
-    public: bool = False
-    headers: dict[str, tuple[dict[str, Any], bool]] = {}
-    query: Any = None
-
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        return (self.path, *self.aliases)
-
-
 class About(msgspec.Struct, frozen=True, kw_only=True):
     """What a document says of the door as a whole. failure: the type of every refusal. security: by name."""
 
@@ -89,8 +56,8 @@ class About(msgspec.Struct, frozen=True, kw_only=True):
 class _Types:
     """Schemas of the wire's types; `components` has those with a name."""
 
-    def __init__(self, routes: tuple[Route, ...], failure: Any) -> None:
-        found = (kind for route in routes for kind in (route.body, route.result, route.query))
+    def __init__(self, table: tuple[Operation, ...], failure: Any) -> None:
+        found = (kind for row in table for kind in (row.body, row.result, row.query))
         kinds = [failure, *(kind for kind in found if kind is not None)]
         schemas, self.components = msgspec.json.schema_components(kinds, ref_template=TEMPLATE)
         self._known = {id(kind): schema for kind, schema in zip(kinds, schemas, strict=True)}
@@ -107,15 +74,15 @@ class _Types:
         return ((name, member, name in needed) for name, member in schema["properties"].items())
 
 
-def document(about: About, routes: Iterable[Route]) -> dict[str, Any]:
-    """OpenAPI 3.1 of these routes."""
-    table = tuple(routes)
+def document(about: About, rows: Iterable[Operation]) -> dict[str, Any]:
+    """OpenAPI 3.1 of a table. Sockets and what only answers 404 are left out."""
+    table = tuple(row for row in rows if not row.absent and row.method != SOCKET)
     types = _Types(table, about.failure)
     paths: dict[str, dict[str, Any]] = {}
     for route in table:
-        for index, address in enumerate(route.addresses):
+        for index, address in enumerate((route.path, *route.aliases)):
             name = route.id if index == 0 else f"{route.id}_{index}"
-            paths.setdefault(address, {})[route.method.lower()] = _operation(route, name, types)
+            paths.setdefault(address.replace("+}", "}"), {})[route.method.lower()] = _described(route, name, types)
     return {
         "openapi": "3.1.0",
         "info": {"title": about.title, "version": version("crocevia"), "description": about.about},
@@ -125,26 +92,42 @@ def document(about: About, routes: Iterable[Route]) -> dict[str, Any]:
     }
 
 
-def describing(address: str, page_address: str) -> tuple[Route, ...]:
-    """The rows of the description itself."""
-    return (
-        Route(
-            id="getDocument",
-            method="GET",
-            path=address,
-            about="This description, as OpenAPI 3.1.",
+def describing(about: About, table: Iterable[Operation], address: str, page_address: str) -> tuple[Operation, ...]:
+    """The rows that describe a table, themselves included."""
+
+    @cache
+    def content() -> dict[str, Any]:  # read seldom, made once
+        return document(about, (*table, *rows))
+
+    async def as_document(request: Request[Any]) -> Response:
+        return Response(200, content(), cache=b"no-cache")
+
+    async def as_page(request: Request[Any]) -> Response:
+        return Response(200, page(content(), address), PAGE_HEADERS, b"text/html; charset=utf-8", b"no-cache")
+
+    rows = (
+        Operation(
+            "getDocument",
+            "GET",
+            address,
+            as_document,
+            "This description, as OpenAPI 3.1.",
             result=dict[str, Any],
             public=True,
+            head=True,
         ),
-        Route(
-            id="readDocument",
-            method="GET",
-            path=page_address,
-            about="This description, as a page to read.",
+        Operation(
+            "readDocument",
+            "GET",
+            page_address,
+            as_page,
+            "This description, as a page to read.",
             produces="text/html",
             public=True,
+            head=True,
         ),
     )
+    return rows
 
 
 def page(content: Mapping[str, Any], address: str) -> bytes:
@@ -165,31 +148,6 @@ def page(content: Mapping[str, Any], address: str) -> bytes:
     ).encode()
 
 
-def endpoint(make: Callable[[], dict[str, Any]], address: str) -> Callable[[Scope, Receive, Send], Any]:
-    """An ASGI application: the document at `address`, and its page at any other path it is mounted on."""
-    made: dict[str, bytes] = {}
-
-    async def serve(scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] not in ("GET", "HEAD"):
-            await _send(send, 405, b"", ((b"allow", b"GET, HEAD"),))
-            return
-        if not made:
-            content = make()
-            made.update(json=json.encode(content), page=page(content, address))
-        if scope["path"] == address:
-            await _send(send, 200, made["json"], ((b"content-type", b"application/json"),))
-        else:
-            await _send(send, 200, made["page"], PAGE_HEADERS)
-
-    return serve
-
-
-async def _send(send: Send, status: int, body: bytes, headers: tuple[tuple[bytes, bytes], ...]) -> None:
-    lines = [*headers, (b"content-length", b"%d" % len(body)), (b"cache-control", b"no-cache")]
-    await send({"type": "http.response.start", "status": status, "headers": lines})
-    await send({"type": "http.response.body", "body": body})
-
-
 def _row(method: str, path: str, operation: Mapping[str, Any]) -> str:
     answers = ", ".join(f"{status} {answer['description']}" for status, answer in operation["responses"].items())
     named = ", ".join(f"{one['name']} ({one['in']})" for one in operation["parameters"])
@@ -200,7 +158,7 @@ def _row(method: str, path: str, operation: Mapping[str, Any]) -> str:
     )
 
 
-def _operation(route: Route, name: str, types: _Types) -> dict[str, Any]:
+def _described(route: Operation, name: str, types: _Types) -> dict[str, Any]:
     refusal = {"application/json": {"schema": types.failure}}
     found: dict[str, Any] = {
         "operationId": name,
@@ -221,7 +179,7 @@ def _operation(route: Route, name: str, types: _Types) -> dict[str, Any]:
     return found
 
 
-def _success(route: Route, types: _Types) -> dict[str, Any]:
+def _success(route: Operation, types: _Types) -> dict[str, Any]:
     answer: dict[str, Any] = {"description": HTTPStatus(route.status).phrase}
     content: dict[str, Any] = {}
     if route.result is not None:
@@ -235,8 +193,8 @@ def _success(route: Route, types: _Types) -> dict[str, Any]:
     return answer | {"content": content} if content else answer
 
 
-def _parameters(route: Route, types: _Types) -> list[dict[str, Any]]:
-    names = [part[1:-1] for part in route.path.split("/") if part.startswith("{")]
+def _parameters(route: Operation, types: _Types) -> list[dict[str, Any]]:
+    names = [part.strip("{+}") for part in route.path.split("/") if part.startswith("{")]
     found = [{"name": name, "in": "path", "required": True, "schema": {"type": "string"}} for name in names]
     if route.query is not None:
         found += [

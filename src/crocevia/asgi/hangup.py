@@ -6,18 +6,19 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from crocevia.asgi.body import ClientGone
 from crocevia.asgi.types import Receive
 
 T = TypeVar("T")
 
 
-async def gone(receive: Receive) -> None:
+async def wait_disconnect(receive: Receive) -> None:
     """Return when the client has hung up."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
-class watching:  # used as `with watching(…)`
+class on_disconnect:  # used as `with on_disconnect(…)`
     """Call `then` if the client hangs up inside the block; the block itself goes on.
 
     What it enters with is done as soon as the client has gone. Our own server's `receive` can tell of it (`on_hangup`);
@@ -47,7 +48,7 @@ class watching:  # used as `with watching(…)`
         self._gone.cancel()
 
     async def _ask(self) -> None:
-        await gone(self._receive)
+        await wait_disconnect(self._receive)
         self._tell()
 
     def _tell(self) -> None:
@@ -57,29 +58,31 @@ class watching:  # used as `with watching(…)`
             self._then()
 
 
-async def while_there(receive: Receive, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of `work`; None if the client hung up first, and the work was given up. Raises what it raises."""
+async def run_until_disconnect(receive: Receive, work: Coroutine[Any, Any, T]) -> T:
+    """The result of `work`. Raises ClientGone if the client hung up first, and the work was given up."""
     working = asyncio.ensure_future(work)
     try:
         await asyncio.wait([working], timeout=0)
         if not working.done():
-            with watching(receive) as leaving:
-                await first_of(working, leaving)
-        return working.result() if working.done() else None
+            with on_disconnect(receive) as leaving:
+                await wait_first(working, leaving)
+        if working.done():
+            return working.result()
+        raise ClientGone
     finally:
         working.cancel()
 
 
-async def first_of(*tasks: asyncio.Future[Any]) -> None:
+async def wait_first(*tasks: asyncio.Future[Any]) -> None:
     """Return when one of them is done, however; all go on."""
     await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
 
 
-async def until_first(*work: Coroutine[Any, Any, object]) -> None:
+async def race(*work: Coroutine[Any, Any, object]) -> None:
     """Run all of them until one ends, however; the others have been given up when this returns."""
     tasks = [asyncio.ensure_future(one) for one in work]
     try:
-        await first_of(*tasks)
+        await wait_first(*tasks)
     finally:
         for task in tasks:
             task.cancel()

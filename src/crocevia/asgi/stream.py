@@ -19,27 +19,28 @@ EVENT_HEADERS: Final[Headers] = (
 
 
 class EventStream:
-    """Use it as `async with EventStream(…) as stream`. `started`: the status is out, and it was 200.
+    """Use it as `async with EventStream(…) as stream`. `started`: the status is out, and it was 200. `sent`: bytes.
 
-    The first `write` sends the headers, or the first ping does after `ping_seconds` without a write. `sent`: bytes.
-    headers: more of them, asked for at that moment.
+    The first `write` sends the headers, or the first ping does after `ping_seconds` without a write (None: nobody
+    pings here). headers: more of them, asked for at that moment.
     """
 
     __slots__ = ("_headers", "_last", "_loop", "_ping_seconds", "_pinging", "_send", "_timer", "sent", "started")
 
-    def __init__(self, send: Send, ping_seconds: float, headers: Callable[[], Headers] = list) -> None:
+    def __init__(self, send: Send, ping_seconds: float | None, headers: Callable[[], Headers] = list) -> None:
         self.started = False
         self.sent = 0
         self._send = send
         self._headers = headers
-        self._ping_seconds = ping_seconds
+        self._ping_seconds = ping_seconds or 0.0
         self._loop = asyncio.get_running_loop()
         self._last = self._loop.time()
         self._timer: asyncio.TimerHandle | None = None
         self._pinging: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> EventStream:
-        self._timer = self._loop.call_at(self._last + self._ping_seconds, self._ring)
+        if self._ping_seconds:
+            self._timer = self._loop.call_at(self._last + self._ping_seconds, self._ring)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -53,7 +54,7 @@ class EventStream:
             await asyncio.wait((self._pinging,))  # not the task itself: it would be cancelled with us
             self._pinging = None
         if not self.started:
-            await self._start()
+            await self.start()
         self._last = self._loop.time()
         self.sent += len(data)
         await self._send({"type": "http.response.body", "body": data, "more_body": more})
@@ -63,7 +64,8 @@ class EventStream:
         self._stop_timer()
         await self.write(data, more=False)
 
-    async def _start(self) -> None:
+    async def start(self) -> None:
+        """Send the headers."""
         self.started = True
         await self._send({"type": "http.response.start", "status": 200, "headers": [*EVENT_HEADERS, *self._headers()]})
 
@@ -81,7 +83,7 @@ class EventStream:
 
     async def _ping(self) -> None:
         if not self.started:
-            await self._start()
+            await self.start()
         self.sent += len(PING)
         await self._send({"type": "http.response.body", "body": PING, "more_body": True})
 

@@ -33,6 +33,10 @@ class Server(_Settings, frozen=True, kw_only=True):
     """Where callers reach the server, if not at host and port; links and samples use it."""
     trusted_proxies: tuple[str, ...] = ()
     """Addresses or networks of proxies whose forwarding headers are believed."""
+    cors_origins: tuple[str, ...] = ()
+    """Origins whose pages may call the API from a browser, such as `https://app.example.org`; `*` stands for all. The
+    panel is never among what they may call.
+    """
     max_body_bytes: int = 32 * 1024 * 1024
     """The largest request body of `/agent` and the classic API, in bytes."""
 

@@ -6,7 +6,7 @@ from contextlib import aclosing, suppress
 
 from starlette.responses import Response
 
-from crocevia.asgi.hangup import gone, until_first
+from crocevia.asgi.hangup import race, wait_disconnect
 from crocevia.asgi.stream import EVENT_HEADERS, PING
 from crocevia.panel.services import Receive, Scope, Send
 from crocevia.panel.turn_events import TurnEvents, spell
@@ -57,7 +57,7 @@ class TurnStream(Response):
         await send({"type": "http.response.start", "status": 200, "headers": list(EVENT_HEADERS)})
         talk.readers += 1
         try:
-            await until_first(follow(), gone(receive), self._turns.closed.wait())
+            await race(follow(), wait_disconnect(receive), self._turns.closed.wait())
         finally:
             talk.readers -= 1
         with suppress(OSError, RuntimeError):

@@ -6,18 +6,16 @@ The order of the checks is a contract: the attribution of a proxied request, the
 from __future__ import annotations
 
 import hmac
-from collections.abc import Callable, Iterable, Mapping
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from collections.abc import Callable, Mapping
 from typing import Final, Literal, TypeAlias
 from urllib.parse import urlsplit
 
 import msgspec
 
 from crocevia.core.errors import GatewayError, Reason, ScopeMissing
+from crocevia.core.forwarding import Address, Network, address, forwarded_client, hops, within
 
 Mode: TypeAlias = Literal["token", "password", "trusted-proxy", "none"]
-Address: TypeAlias = IPv4Address | IPv6Address
-Network: TypeAlias = IPv4Network | IPv6Network
 
 ADMIN: Final = "operator.admin"
 READ: Final = "operator.read"
@@ -53,7 +51,7 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
         return f"Rules(mode={self.mode!r})"
 
 
-class Approach(msgspec.Struct, frozen=True, kw_only=True):
+class Credentials(msgspec.Struct, frozen=True, kw_only=True):
     """What came: the peer's address (None for a local socket) and the headers, names in lower case."""
 
     peer: str | None
@@ -76,7 +74,7 @@ class Grant(msgspec.Struct, frozen=True):
     def owner(self) -> bool:
         return ADMIN in self.scopes
 
-    def demand(self, scope: str) -> None:
+    def require(self, scope: str) -> None:
         """Raises GatewayError(FORBIDDEN) that names the scope."""
         if ADMIN in self.scopes or scope in self.scopes:
             return
@@ -85,46 +83,29 @@ class Grant(msgspec.Struct, frozen=True):
             raise ScopeMissing(scope)
 
 
-def networks(spelled: Iterable[str]) -> tuple[Network, ...]:
-    """Addresses and networks; what cannot be read stands for nobody."""
-    found = []
-    for text in spelled:
-        try:
-            found.append(ip_network(text.strip(), strict=False))
-        except ValueError:
-            continue
-    return tuple(found)
-
-
-def client(approach: Approach, rules: Rules) -> Address | None:
+def client(credentials: Credentials, rules: Rules) -> Address | None:
     """The address of whoever asks: the peer, or what trusted proxies say. None: a local socket.
 
     Raises GatewayError(FORBIDDEN) when a request was forwarded and nobody trustworthy says by whom.
     """
-    peer = _address(approach.peer)
-    if not forwarded(approach):
-        return peer
-    if peer is None or not _within(peer, rules.proxies):
+    if not forwarded(credentials):
+        return address(credentials.peer)
+    found = None
+    if within(address(credentials.peer), rules.proxies):
+        found = forwarded_client(hops(credentials.headers.get), rules.proxies)
+    if found is None:
         raise GatewayError(Reason.PROXY_ATTRIBUTION)
-    for text in reversed(_hops(approach.headers)):
-        hop = _address(text)
-        if hop is None:
-            break
-        if not _within(hop, rules.proxies):
-            if hop.is_loopback:
-                break
-            return hop
-    raise GatewayError(Reason.PROXY_ATTRIBUTION)
+    return found
 
 
-def forwarded(approach: Approach) -> bool:
+def forwarded(credentials: Credentials) -> bool:
     """Whether a proxy had this request in its hands."""
-    return any(name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name in approach.headers)
+    return any(name in _FORWARDING or name.startswith(_FORWARDING_PREFIX) for name in credentials.headers)
 
 
-def by_secret(approach: Approach, rules: Rules, matches: Callable[[str], bool]) -> bool | None:
+def by_secret(credentials: Credentials, rules: Rules, matches: Callable[[str], bool]) -> bool | None:
     """Whether the bearer is the shared secret; None if there is no bearer. matches: the operator's own token."""
-    given = approach.bearer
+    given = credentials.bearer
     if given is None:
         return None
     if rules.mode == "token":
@@ -132,41 +113,41 @@ def by_secret(approach: Approach, rules: Rules, matches: Callable[[str], bool]) 
     return _same(given, rules.password)
 
 
-def by_proxy(approach: Approach, rules: Rules, is_own: Callable[[Address], bool]) -> str | None:
+def by_proxy(credentials: Credentials, rules: Rules, is_own: Callable[[Address], bool]) -> str | None:
     """The user that a trusted proxy vouches for; None for every reason there is. is_own: an address of this host."""
-    peer = _address(approach.peer)
-    if peer is None or not rules.user_header or not rules.proxies or not _within(peer, rules.proxies):
+    peer = address(credentials.peer)
+    if peer is None or not rules.user_header or not rules.proxies or not within(peer, rules.proxies):
         return None
     if peer.is_loopback:
         if not rules.allow_loopback:
             return None
     elif is_own(peer):
         return None
-    if any(not approach.headers.get(name.lower(), "").strip() for name in rules.required_headers):
+    if any(not credentials.headers.get(name.lower(), "").strip() for name in rules.required_headers):
         return None
-    user = approach.headers.get(rules.user_header.lower(), "").strip()
+    user = credentials.headers.get(rules.user_header.lower(), "").strip()
     if not user or (rules.allow_users and user not in rules.allow_users):
         return None
-    return user if same_origin(approach) else None
+    return user if same_origin(credentials) else None
 
 
-def is_local(approach: Approach) -> bool:
+def is_local(credentials: Credentials) -> bool:
     """From this machine, with no proxy between."""
-    peer = _address(approach.peer)
-    return (peer is None or peer.is_loopback) and not forwarded(approach)
+    peer = address(credentials.peer)
+    return (peer is None or peer.is_loopback) and not forwarded(credentials)
 
 
-def same_origin(approach: Approach) -> bool:
+def same_origin(credentials: Credentials) -> bool:
     """Whether a browser's page, if it is one, came from this very server."""
-    origin = approach.headers.get("origin")
+    origin = credentials.headers.get("origin")
     if origin is None:
         return True
-    return urlsplit(origin).netloc.lower() == approach.headers.get("host", "").lower()
+    return urlsplit(origin).netloc.lower() == credentials.headers.get("host", "").lower()
 
 
-def declared_scopes(approach: Approach) -> frozenset[str]:
+def declared_scopes(credentials: Credentials) -> frozenset[str]:
     """What a caller whose identity is carried narrows itself to; everything if it says nothing."""
-    named = approach.headers.get("x-openclaw-scopes")
+    named = credentials.headers.get("x-openclaw-scopes")
     if named is None:
         return SCOPES
     return frozenset(scope for part in named.split(",") if (scope := part.strip()))
@@ -174,32 +155,3 @@ def declared_scopes(approach: Approach) -> frozenset[str]:
 
 def _same(given: str, secret: str | None) -> bool:
     return secret is not None and hmac.compare_digest(given.encode(), secret.encode())
-
-
-def _address(text: str | None) -> Address | None:
-    if not text:
-        return None
-    bare = text.strip().strip('"')
-    if bare.startswith("["):
-        bare = bare[1:].partition("]")[0]
-    elif bare.count(":") == 1:
-        bare = bare.partition(":")[0]
-    try:
-        found = ip_address(bare)
-    except ValueError:
-        return None
-    return found.ipv4_mapped or found if isinstance(found, IPv6Address) else found
-
-
-def _within(address: Address, known: tuple[Network, ...]) -> bool:
-    return any(address in network for network in known)
-
-
-def _hops(headers: Mapping[str, str]) -> list[str]:
-    """Addresses that the request went through, the first one first."""
-    if "x-forwarded-for" in headers:
-        return [hop.strip() for hop in headers["x-forwarded-for"].split(",")]
-    if "forwarded" in headers:
-        pairs = (pair for hop in headers["forwarded"].split(",") for pair in hop.split(";"))
-        return [value for name, _, value in (pair.partition("=") for pair in pairs) if name.strip().lower() == "for"]
-    return [headers["x-real-ip"]] if "x-real-ip" in headers else []

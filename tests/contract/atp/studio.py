@@ -12,7 +12,6 @@ from typing import Any
 from crocevia.app.engines import EnginePool
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
 from crocevia.documents.fetch import Delivery, Fetched, Fetcher, FetchPolicy
-from crocevia.doors.atp import AtpDoor
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.control.context import open_control
 from crocevia.runtime.gateway import Gateway
@@ -21,7 +20,7 @@ from crocevia.runtime.image_generation.jobs import ImageJobs
 from crocevia.runtime.records import CallRecords
 from crocevia.storage import declared, meta
 from crocevia.storage.database import Transaction
-from tests.doors.atp.house import House, house
+from tests.doors.atp.house import House, house, site_of
 
 SCRIPT: list[dict[str, Any]] = [
     {"when": {"contains": "never"}, "say": [{"error": "refused"}]},
@@ -103,7 +102,7 @@ async def studio(*, told: bool = False) -> AsyncIterator[Studio]:
             clock=lambda: place.control.clock(),
         )
         control = open_control(before.database, before.home, before.catalogue, images=work)
-        place.control, place.door, place.busy = control, AtpDoor(control), True
+        place.control, place.door, place.busy = control, site_of(control), True
         if told:
             await work.start()
         try:

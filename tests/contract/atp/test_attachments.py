@@ -10,12 +10,11 @@ import msgspec
 import pytest
 
 from crocevia.core.limits import Limits
-from crocevia.doors.atp import AtpDoor
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from tests.contract.atp.forms import BOUNDARY, form, headers
 from tests.contract.requirements import requirement
-from tests.doors.atp.house import THREE, House, Reply, live
+from tests.doors.atp.house import THREE, House, Reply, live, site_of
 
 PDF = b"%PDF-1.7\n1 0 obj\n"
 GOOD = {
@@ -58,7 +57,7 @@ def limit(place: House, **limits: int) -> None:
     place.control = msgspec.structs.replace(
         place.control, limits=new, files=WorkspaceFiles(place.control.home.files, new)
     )
-    place.door = AtpDoor(place.control)
+    place.door = site_of(place.control)
 
 
 def on_disk(place: House) -> list[Path]:
@@ -245,7 +244,7 @@ def test_what_nobody_sends_is_gone_after_a_day() -> None:
         await chat_attachments.attach(place.control, chat_id, [kept["attachment_id"]])
         tomorrow = place.control.clock() + 86_401
         place.control = msgspec.structs.replace(place.control, clock=lambda: tomorrow)
-        place.door = AtpDoor(place.control)
+        place.door = site_of(place.control)
         assert (await place.call("GET", f"{path}/{made['attachment_id']}", headers=THREE)).status == 404
         await chat_attachments.drop_expired(place.control)
         (left,) = on_disk(place)

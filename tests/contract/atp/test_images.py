@@ -16,14 +16,15 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from PIL import Image
 
-from crocevia.doors.atp import AtpDoor
+from crocevia.asgi.http import Front
+from crocevia.core.forwarding import networks
 from crocevia.runtime.control import images
 from crocevia.runtime.control.images import uploads
 from crocevia.runtime.signing_keys import base64url, unbase64url
 from tests.contract.atp.forms import form, headers
 from tests.contract.atp.studio import ORDER, Studio, paint
 from tests.contract.requirements import requirement
-from tests.doors.atp.house import House, live
+from tests.doors.atp.house import House, live, site_of
 
 
 def png(side: int = 2, kind: str = "PNG") -> bytes:
@@ -49,7 +50,8 @@ def local(url: str) -> str:
 def test_a_picture_is_ordered_made_told_of_and_had() -> None:
     async def work(studio: Studio) -> None:
         place = studio.place
-        host = {"host": "gate.example:8443", "x-forwarded-proto": "https"}
+        place.door = site_of(place.control, front=Front(proxies=networks(["192.0.2.7"])))
+        host = {"host": "inside", "x-forwarded-host": "gate.example:8443", "x-forwarded-proto": "https"}
         taken = await place.call("POST", "/images/generations", ORDER, headers=host)
         assert taken.status == 202
         base = "https://gate.example:8443/api/v1"
@@ -126,7 +128,7 @@ def test_everything_is_forgotten_after_two_hours() -> None:
         assert len(on_disk(place)) == 2
         later = place.control.clock() + 7201
         place.control = msgspec.structs.replace(place.control, clock=lambda: later)
-        place.door = AtpDoor(place.control)
+        place.door = site_of(place.control)
         assert (await place.call("GET", path)).status == 404
         assert (await place.call("GET", local(done["files"][0]["download_url"]), key=None)).status == 404
         await studio.work.drop_expired()

@@ -15,13 +15,13 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from crocevia.asgi.http import Operation, Stream
 from crocevia.core.errors import GatewayError
-from crocevia.doors.atp.door import AtpDoor
-from crocevia.doors.atp.operation import Operation, Request, Stream
+from crocevia.doors.atp.caller import Request
 from crocevia.runtime.control.api_keys import ApiKeys
 from crocevia.runtime.signing_keys import PUBLISH_SECONDS, Signer
 from tests.contract.requirements import requirement
-from tests.doors.atp.house import House, live
+from tests.doors.atp.house import House, live, site_of
 
 DAY = 86_400
 
@@ -81,7 +81,7 @@ def test_an_expired_key_opens_nothing_even_if_it_was_known() -> None:
         now = [1_800_000_000.0]
         control = place.control
         keys = ApiKeys(control.database, control.home, control.signer, clock=lambda: now[0])
-        place.door = AtpDoor(msgspec.structs.replace(control, keys=keys))
+        place.door = site_of(msgspec.structs.replace(control, keys=keys))
         _, token = await keys.create(place.ada.id, "k", "30d")
         assert (await place.call("GET", "/workspaces", key=token)).status == 200
         now[0] += 30 * DAY
@@ -109,7 +109,7 @@ def test_an_open_stream_ends_with_its_key(how: str) -> None:
         now = [1_800_000_000.0]
         control = place.control
         keys = ApiKeys(control.database, control.home, control.signer, clock=lambda: now[0])
-        door = AtpDoor(msgspec.structs.replace(control, keys=keys), (Operation("s", "GET", "/s", stream, ""),))
+        door = site_of(msgspec.structs.replace(control, keys=keys), (Operation("s", "GET", "/s", stream, ""),))
         key, token = await keys.create(place.ada.id, "k", "30d")
         sent: asyncio.Queue[Any] = asyncio.Queue()
         gone = asyncio.Event()

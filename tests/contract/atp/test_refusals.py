@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from crocevia.asgi.answers import refuse
+from crocevia.asgi.document import document as document_of
+from crocevia.asgi.http import Operation, Response
 from crocevia.core.errors import Code, GatewayError, Reason
-from crocevia.doors.atp import errors, negotiation
-from crocevia.doors.atp.document import document as document_of_ours
-from crocevia.doors.atp.door import AtpDoor
-from crocevia.doors.atp.operation import Answer, Operation, Request, Rule
+from crocevia.doors.atp import negotiation
+from crocevia.doors.atp.caller import Request, Rule
+from crocevia.doors.atp.document import ABOUT
 from tests.contract.requirements import requirement
 from tests.doors.atp.contract import document, operations
-from tests.doors.atp.house import THREE, VERSION, House, live
+from tests.doors.atp.house import THREE, VERSION, House, live, site_of
 
 WIKI = [row for row in operations() if "Wiki" in row[0]]
 
@@ -58,7 +60,7 @@ def test_a_cookie_is_no_key_and_no_such_way_in_is_documented() -> None:
         for value in ("session=x", f"session={place.ada.key}", f"authorization=Bearer {place.ada.key}"):
             reply = await place.call("GET", "/workspaces", key=None, headers=[("cookie", value)])
             assert (reply.status, reply.raw) == (401, without.raw)
-        schemes = document_of_ours(place.door.table)["components"]["securitySchemes"]
+        schemes = document_of(ABOUT, place.door.doors[0].table)["components"]["securitySchemes"]
         assert [scheme["type"] for scheme in schemes.values()] == ["http"]
 
     live(work)
@@ -88,8 +90,8 @@ def test_a_request_id_that_may_travel_is_kept_and_any_other_replaced(given: str,
     live(work)
 
 
-async def _spoken(request: Request) -> Answer:
-    return Answer(200, {"version": request.version and request.version.name})
+async def _spoken(request: Request) -> Response:
+    return Response(200, {"version": request.caller.version and request.caller.version.name})
 
 
 NEGOTIATED = tuple(Operation(rule.name, "GET", f"/{rule.name}", _spoken, "", rule=rule) for rule in Rule)
@@ -102,7 +104,7 @@ def test_every_rule_answers_every_header_as_the_table_says(rule: Rule, values: l
     column = {(): 0, ("2",): 1, ("3",): 2, (" 3 ",): 2}.get(tuple(values))
 
     async def work(place: House) -> None:
-        place.door, place.strict = AtpDoor(place.control, NEGOTIATED), False
+        place.door, place.strict = site_of(place.control, NEGOTIATED), False
         reply = await place.call("GET", f"/{rule.name}", headers=[(VERSION, value) for value in values])
         if rule is Rule.PLAIN:
             assert (reply.status, reply.json, reply.all(VERSION)) == (200, {"version": None}, [])
@@ -209,7 +211,10 @@ def test_a_body_that_stops_midway_changes_nothing_and_is_not_answered() -> None:
 @requirement("A-ERR-1", "A-ERR-2")
 @pytest.mark.parametrize("code", Code)
 def test_every_code_has_its_place_in_the_contract(code: Code) -> None:
-    answer = errors.refuse(GatewayError(Reason(code), allowed="GET"))
+    async def work(place: House) -> Response:
+        return refuse(place.door.doors[0], GatewayError(Reason(code), allowed="GET"))
+
+    answer: Response = live(work)
     kinds = document(3)["components"]["schemas"]["Error"]["properties"]["error"]["properties"]["type"]["enum"]
     error = json.loads(json.dumps(answer.content))["error"]
     assert error["type"] in kinds and error["message"]
@@ -252,11 +257,11 @@ def test_addresses_and_methods_that_are_not_there_say_so_in_the_same_form() -> N
 
 @requirement("A-ERR-1")
 def test_a_fault_of_ours_is_a_500_that_says_nothing() -> None:
-    async def broken(request: Request) -> Answer:
+    async def broken(request: Request) -> Response:
         raise RuntimeError("the password is hunter2")
 
     async def work(place: House) -> None:
-        place.door, place.strict = AtpDoor(place.control, (Operation("x", "GET", "/x", broken, ""),)), False
+        place.door, place.strict = site_of(place.control, (Operation("x", "GET", "/x", broken, ""),)), False
         reply = await place.call("GET", "/x")
         assert (reply.status, reply.json["error"]["type"]) == (500, "server_error")
         assert b"hunter2" not in reply.raw

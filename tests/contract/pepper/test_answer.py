@@ -54,6 +54,9 @@ def test_a_stream_says_what_it_is_and_asks_proxies_to_pass_it_on() -> None:
         "content-type": "text/event-stream; charset=utf-8",
         "cache-control": "no-cache, no-transform",
         "x-accel-buffering": "no",
+        "x-content-type-options": "nosniff",
+        "referrer-policy": "no-referrer",
+        "x-request-id": streamed.headers["x-request-id"],
     }
 
 

@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 from crocevia.core.catalogue import Permissions
 from crocevia.core.declared import Refused
 from crocevia.core.messages import AssistantMessage, ToolMessage, UserMessage
-from crocevia.doors.pepper import KitEndpoint
 from crocevia.runtime.catalogue import load
 from crocevia.runtime.control import apply as control
 from crocevia.runtime.control.declarations import parse
@@ -26,7 +25,7 @@ from tests.aio import run
 from tests.contract.pepper.claude import TOOLS, App, asks, message, says, streamed, talking, thought, whole
 from tests.contract.requirements import requirement
 from tests.doors.pepper.asgi import ask
-from tests.doors.pepper.house import HELLO, house
+from tests.doors.pepper.house import HELLO, house, site_of
 from tests.engines.dialects import transcript
 from tests.fakes.provider import answer, play
 
@@ -350,13 +349,13 @@ def test_the_example_of_the_specification_works_as_it_stands() -> None:
 
 @requirement("P-KIT-1")
 def test_the_kit_tells_the_models_name_and_nothing_else_without_a_key() -> None:
-    kit = KitEndpoint({"dossiero": "Pepper 7"}.get)
+    kit = site_of(house().gateway, dossiero="Pepper 7")
 
     async def get(query: bytes, **headers: str) -> Any:
         async def app(scope: Any, receive: Any, send: Any) -> None:
             await kit(scope | {"query_string": query}, receive, send)
 
-        return await ask(app, method="GET", raw=b"", key=None, project=None, headers=headers)
+        return await ask(app, path="/kit.php", method="GET", raw=b"", key=None, project=None, headers=headers)
 
     async def work() -> None:
         assert (await get(b"progetto=dossiero")).json() == {"modello": "Pepper 7"}

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from crocevia.core.catalogue import Prices
-from crocevia.doors.pepper import CapabilitiesEndpoint, VerifyEndpoint
 from tests.aio import run
 from tests.app.serving import read_answer, request, serving
 from tests.contract.pepper.claude import App, asks, says, talking, thought, whole
@@ -19,11 +18,11 @@ PRICED = {"prices": Prices(input=5.0, output=25.0)}
 
 
 def told(place: House, **how: Any) -> Exchange:
-    return run(ask(CapabilitiesEndpoint(place.gateway), method=how.pop("method", "GET"), raw=b"", **how))
+    return run(ask(place.agent, path="/capacita.php", method=how.pop("method", "GET"), raw=b"", **how))
 
 
 def examined(place: House, body: Any, **how: Any) -> Exchange:
-    exchange = run(ask(VerifyEndpoint(place.gateway), body, **how), timeout=30)
+    exchange = run(ask(place.agent, body, path="/agent/verifica", **how), timeout=30)
     place.nothing_left()
     assert place.engine.requests == []
     assert place.records.opened == []
@@ -227,9 +226,8 @@ def test_who_asks_and_what_is_no_request_are_refused_as_in_the_call() -> None:
 
 
 async def examine(app: App) -> dict[str, Any]:
-    exchange = await ask(
-        VerifyEndpoint(app.place.gateway), {"messages": app.messages, "tools": app.tools, "system": app.system}
-    )
+    body = {"messages": app.messages, "tools": app.tools, "system": app.system}
+    exchange = await ask(app.place.agent, body, path="/agent/verifica")
     assert exchange.status == 200
     found: dict[str, Any] = exchange.json()
     return found

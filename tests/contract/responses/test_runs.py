@@ -438,8 +438,9 @@ def test_a_background_run_goes_on_in_the_next_process(tmp_path: Path) -> None:
                 await provider.request(0)
                 while (await home.get(path)).json()["status"] != "in_progress":
                     await asyncio.sleep(0.01)
-                door: Any = home.service.routes["/v1/responses"]
-                await door.close()
+                background = home.service.background
+                assert background is not None
+                await background.close()
                 assert (await home.get(path)).json()["status"] == "in_progress"
             async with again(tmp_path) as home:
                 while (last := (await home.get(path)).json())["status"] != "completed":

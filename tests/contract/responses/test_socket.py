@@ -15,7 +15,6 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus
 
 from crocevia.app.protocol import Protocol
-from crocevia.app.site import application_of
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import House, house, text_of
@@ -30,11 +29,8 @@ TERMINAL = ("response.completed", "response.incomplete", "response.failed", "err
 @asynccontextmanager
 async def served(home: House) -> AsyncIterator[str]:
     """The address of the home's sockets, under the real protocol."""
-
-    async def app(scope: Any, receive: Any, send: Any) -> None:
-        await application_of(home.service.routes, scope)(scope, receive, send)
-
-    config = uvicorn.Config(app, port=0, http=Protocol, ws="websockets-sansio", lifespan="off", log_config=None)
+    site: Any = home.service.site
+    config = uvicorn.Config(site, port=0, http=Protocol, ws="websockets-sansio", lifespan="off", log_config=None)
     server = uvicorn.Server(config)
     server.capture_signals = _no_signals  # type: ignore[method-assign]
     task = asyncio.create_task(server.serve())

@@ -247,8 +247,9 @@ def test_an_answer_that_nobody_makes_any_more_has_failed(tmp_path: Path) -> None
         gate = asyncio.Event()
         async with upstream(tmp_path, play(gate)) as (home, _):
             made = await home.respond("hi", model="Pepper mini", background=True)
-            door: Any = home.service.routes["/v1/responses"]
-            await door.close()
+            background = home.service.background
+            assert background is not None
+            await background.close()
             last = (await home.get(f"/v1/responses/{made['id']}")).json()
             assert last["status"] == "failed" and last["error"]["code"]
             check_resource(last)

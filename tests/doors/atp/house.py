@@ -6,14 +6,17 @@ import asyncio
 import hashlib
 import json
 import tempfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from crocevia.doors.atp import AtpDoor
+from crocevia.asgi.http import Front, Operation
+from crocevia.asgi.site import Site
+from crocevia.doors.atp import atp_door
+from crocevia.doors.atp.resources import TABLE
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import Control, open_control
 from crocevia.runtime.control.init import Initialised, init
@@ -66,7 +69,7 @@ class User:
 
 @dataclass
 class House:
-    door: AtpDoor
+    door: Site
     control: Control
     made: Initialised
     ada: User
@@ -122,6 +125,7 @@ class House:
         target, _, query = (path if path.startswith(("/api/", "/.well-known/")) else f"/api/v1{path}").partition("?")
         scope = {
             "type": "http",
+            "client": ("192.0.2.7", 4000),
             "method": method,
             "path": target,
             "raw_path": target.encode(),
@@ -165,6 +169,11 @@ async def exchange(door: Any, scope: dict[str, Any], pieces: list[bytes]) -> Rep
     return Reply(start["status"], headers, b"".join(message.get("body", b"") for message in rest))
 
 
+def site_of(control: Control, table: Sequence[Operation] = TABLE, front: Front | None = None) -> Site:
+    """The door alone."""
+    return Site((atp_door(control, table),), front or Front())
+
+
 @asynccontextmanager
 async def house(**changes: Any) -> AsyncIterator[House]:
     with tempfile.TemporaryDirectory() as folder:
@@ -180,7 +189,7 @@ async def house(**changes: Any) -> AsyncIterator[House]:
             control = open_control(database, home, catalogue)
             eve = await database.write(lambda tx: users.add(tx, "eve", "member", 0.0))
             _, key = await control.keys.create(eve, "eve", "30d")
-            yield House(AtpDoor(control), control, made, User(made.user_id, made.api_key), User(eve, key), **changes)
+            yield House(site_of(control), control, made, User(made.user_id, made.api_key), User(eve, key), **changes)
         finally:
             await catalogue.close()
             await database.close()

@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from crocevia.core.catalogue import RecipeSpec
-from crocevia.doors.pepper import ClassicEndpoint
 from crocevia.runtime.classic import Classic
 from crocevia.runtime.classic.conversations import Conversations
 from crocevia.runtime.classic.websearch import WebSearch
 from crocevia.storage.database import Database
 from tests.app.serving import empty_database
-from tests.doors.pepper.asgi import Exchange, ask
-from tests.doors.pepper.house import House, house
+from tests.doors.pepper.asgi import App, Exchange, ask
+from tests.doors.pepper.house import House, house, site_of
 
 RECIPE = RecipeSpec(encode="riassunto", instructions="Riassumi in una riga.")
 ASKED: dict[str, Any] = {"progetto": "casa", "encode": "riassunto", "contenuto": "Piove a Roma."}
@@ -28,7 +27,7 @@ class ClassicHouse:
     """clock: of the conversations, one value that tests move."""
 
     house: House
-    endpoint: ClassicEndpoint
+    endpoint: App
     conversations: Conversations
     database: Database
     path: Path
@@ -53,6 +52,11 @@ async def classic_house(
         conversations = Conversations(database, lambda: known, clock=lambda: clock[0])
         classic = Classic(place.gateway, lambda: {"riassunto": RECIPE}, conversations, search)
         try:
-            yield ClassicHouse(place, ClassicEndpoint(classic), conversations, database, path, clock)
+            site = site_of(place.gateway, classic)
+
+            async def endpoint(scope: Any, receive: Any, send: Any) -> None:
+                await site(scope | {"path": "/api.php"}, receive, send)
+
+            yield ClassicHouse(place, endpoint, conversations, database, path, clock)
         finally:
             await database.close()

@@ -9,13 +9,15 @@ from typing import Any
 
 from msgspec import Raw
 
+from crocevia.asgi.http import Front
+from crocevia.asgi.site import Site
 from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import ModelSpec, Permissions, ProjectSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, ToolCallDone, UsageReported
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
-from crocevia.doors.pepper import AgentEndpoint
+from crocevia.doors.pepper import pepper_door
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.intake import Attachments
 from crocevia.storage.records import OpenedCall, SettledCall
@@ -105,7 +107,7 @@ class House:
     engine: Any
     gateway: Gateway
     records: MemoryRecords
-    agent: AgentEndpoint
+    agent: Site
     clock: list[float] = field(default_factory=lambda: [1_000_000.0])
     rounds: list[tuple[str, bool]] = field(default_factory=list)  # what the gateway said of open rounds
 
@@ -150,7 +152,12 @@ def house(
         on_round=lambda project, blockless: rounds.append((project.name, blockless)),
         clock=lambda: clock[0],
     )
-    return House(engine, gateway, records, AgentEndpoint(gateway, ping_seconds=ping_seconds), clock, rounds)
+    return House(engine, gateway, records, site_of(gateway, ping_seconds=ping_seconds), clock, rounds)
+
+
+def site_of(gateway: Gateway, classic: Any = None, *, ping_seconds: float = 15.0, **model_of: str) -> Site:
+    """The door alone. classic: where the classic API is asked. model_of: the model's name by project."""
+    return Site((pepper_door(gateway, classic, model_of.get),), Front(ping_seconds=ping_seconds))
 
 
 HELLO: dict[str, Any] = {"messages": [{"role": "user", "content": "che aria fa in salone?"}]}

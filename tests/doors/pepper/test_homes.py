@@ -52,7 +52,7 @@ async def service_of(home: Home) -> AsyncIterator[Service]:
 
 
 async def call(service: Service, messages: list[dict[str, Any]], path: str = "/agent", **more: Any) -> Exchange:
-    return await ask(service.routes[path], {"messages": messages, **more}, path=path)
+    return await ask(service.site, {"messages": messages, **more}, path=path)
 
 
 async def last_record(service: Service) -> Any:

@@ -19,7 +19,6 @@ from typing import Any
 import structlog
 
 from crocevia.app.service import Service, open_service
-from crocevia.app.site import application_of
 from crocevia.config import load
 from crocevia.runtime.control import init as control
 from crocevia.runtime.control.apply import apply
@@ -114,8 +113,7 @@ class House:
             "client": (peer, 1),
             "headers": [(name.encode(), value.encode()) for name, value in named.items()],
         }
-        door: Any = application_of(self.service.routes, scope)
-        work: Awaitable[None] = door(scope, exchange.receive, exchange.send)
+        work: Awaitable[None] = self.service.site(scope, exchange.receive, exchange.send)
         return exchange, asyncio.ensure_future(work)
 
     async def ask(self, path: str, body: object = None, **how: Any) -> Answer:

@@ -14,7 +14,6 @@ from typing import Any
 import msgspec
 
 from crocevia.app.service import Service, open_service
-from crocevia.app.site import application_of
 from crocevia.config import Settings
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, TeamSpec
 from crocevia.runtime.control.init import Initialised
@@ -150,7 +149,7 @@ class Theatre:
         await self.open()
 
     async def door(self, scope: Any, receive: Any, send: Any) -> None:
-        await application_of(self.service.routes, scope)(scope, receive, send)
+        await self.service.site(scope, receive, send)
 
     async def call(
         self, method: str, path: str, body: Any = None, headers: Mapping[str, str] = {}, key: str | None = None

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.asgi.http import Response
+from crocevia.doors.atp.caller import Request, Version
 from crocevia.doors.atp.events import EVENT_TYPES
-from crocevia.doors.atp.operation import Answer, Request, Version
 from crocevia.doors.atp.wire.execution import Capabilities, Capabilities3
 
 TOOL_KINDS: Final = ("server", "client", "knowledge")
@@ -44,6 +45,6 @@ CAPABILITIES_3: Final = Capabilities3(
 )
 
 
-async def capabilities(request: Request) -> Answer:
+async def capabilities(request: Request) -> Response:
     """The same at all times, during a drain too."""
-    return Answer(200, CAPABILITIES_3 if request.version is Version.THREE else CAPABILITIES_2)
+    return Response(200, CAPABILITIES_3 if request.caller.version is Version.THREE else CAPABILITIES_2)

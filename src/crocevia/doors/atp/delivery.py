@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import IO, Final
 from urllib.parse import quote
 
+from crocevia.asgi.http import Stream
 from crocevia.asgi.types import Headers
-from crocevia.doors.atp.operation import Stream
 
 _PIECE: Final = 256 * 1024
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
 
-from crocevia.asgi import document as openapi
-from crocevia.doors.atp.operation import Operation, Rule
-from crocevia.doors.atp.routing import PREFIX, full
+from crocevia.asgi.document import About
+from crocevia.asgi.http import Operation
+from crocevia.doors.atp.caller import Rule
 
+PREFIX: Final = "/api/v1"
 ADDRESS: Final = f"{PREFIX}/openapi.json"
+PAGE: Final = f"{PREFIX}/docs"
 
 
 class ErrorDetail(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,47 +28,22 @@ class Error(msgspec.Struct, frozen=True, kw_only=True):
     error: ErrorDetail
 
 
-_ABOUT: Final = openapi.About(
+ABOUT: Final = About(
     title="Crocevia: Envai API",
     about="The control plane and the Agent Team Protocol, contract 3 and version 2 at one address.",
     failure=Error,
     security={"bearer": {"type": "http", "scheme": "bearer"}},
 )
-_TOKEN: Final = {"type": "string", "pattern": "^[!-~]{1,255}$"}
 
 
-def document(table: Iterable[Operation]) -> dict[str, Any]:
-    """OpenAPI 3.1. Operations of the contract that this server only refuses are left out."""
-    return openapi.document(_ABOUT, [_route(operation) for operation in table if not operation.absent])
-
-
-def page(content: dict[str, Any]) -> bytes:
-    """The same to read."""
-    return openapi.page(content, ADDRESS)
-
-
-def _route(operation: Operation) -> openapi.Route:
-    return openapi.Route(
-        id=operation.id,
-        method=operation.method,
-        path=full(operation.path),
-        about=operation.about,
-        body=operation.body,
-        result=operation.result,
-        wrapped=not operation.bare,
-        produces=operation.produces,
-        upload=operation.upload,
-        status=operation.status,
-        refuses=_refusals(operation),
-        public=operation.public,
-        headers=_headers(operation),
-        query=operation.query,
-    )
+def described(operation: Operation) -> Operation:
+    """A row with what all of its kind refuse and read."""
+    return msgspec.structs.replace(operation, refuses=_refusals(operation), headers=_headers(operation))
 
 
 def _refusals(operation: Operation) -> tuple[int, ...]:
     """What the operation may answer besides success, lowest first."""
-    negotiated = operation.rule is not Rule.PLAIN
+    negotiated = operation.rule not in (None, Rule.PLAIN)
     writes = operation.method in ("POST", "PUT")
     tests = {
         400: negotiated,
@@ -84,8 +60,8 @@ def _refusals(operation: Operation) -> tuple[int, ...]:
 
 
 def _headers(operation: Operation) -> dict[str, tuple[dict[str, Any], bool]]:
-    found: dict[str, tuple[dict[str, Any], bool]] = {name: (_TOKEN, True) for name in operation.headers}
-    if operation.rule is not Rule.PLAIN:
-        needed = operation.rule is Rule.CONTRACT_3
-        found["X-Envai-Contract-Version"] = ({"type": "string", "enum": ["3"] if needed else ["2", "3"]}, needed)
-    return found
+    if operation.rule in (None, Rule.PLAIN):
+        return operation.headers
+    needed = operation.rule is Rule.CONTRACT_3
+    version = {"type": "string", "enum": ["3"] if needed else ["2", "3"]}
+    return operation.headers | {"X-Envai-Contract-Version": (version, needed)}

@@ -6,13 +6,11 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from crocevia.asgi import answers
-from crocevia.asgi.types import Header, Headers
+from crocevia.asgi.http import Response
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, CursorExpired, GatewayError, MethodNotAllowed, Reason, TurnInProgress, say
+from crocevia.core.errors import Code, CursorExpired, GatewayError, Reason, TurnInProgress, say
 from crocevia.core.texts import render
 from crocevia.doors.atp.negotiation import REQUIRED
-from crocevia.doors.atp.operation import Answer
 
 # Status and type. A code without a row of its own in the contract takes the nearest one.
 TABLE: Final[Mapping[Code, tuple[int, str]]] = {
@@ -90,7 +88,7 @@ def row_of(error: GatewayError) -> tuple[int, str, str | None]:
     return NAMED.get(error.reason) or (*TABLE[error.code], _CODES.get(error.code))
 
 
-def refuse(error: GatewayError) -> Answer:
+def refuse(error: GatewayError) -> Response:
     """The answer that carries the error."""
     status, kind, code = row_of(error)
     body: dict[str, Any] = {"type": kind, "message": render(error.message, "en")}
@@ -100,12 +98,7 @@ def refuse(error: GatewayError) -> Answer:
         body["details"] = _details(error)
         if body["details"] and status == 422:
             body["message"] = render(say(Reason.DATA_INVALID), "en")
-    return Answer(status, {"error": body}, _headers(error, status))
-
-
-def expected(error: Exception, operation: str) -> GatewayError:
-    """The error that the caller is told about."""
-    return answers.expected(error, "atp", operation=operation)
+    return Response(status, {"error": body}, ((REQUIRED, b"3"),) if status == 426 else ())
 
 
 def _details(error: GatewayError) -> dict[str, Any] | None:
@@ -122,19 +115,3 @@ def _details(error: GatewayError) -> dict[str, Any] | None:
     elif error.param is not None:
         found[_INDEX.sub(r".\1", error.param)] = [render(error.message, "en")]
     return found or None
-
-
-def _headers(error: GatewayError, status: int) -> Headers:
-    headers: list[Header] = []
-    if error.retry_after is not None or status in (429, 503):
-        headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
-    if status == 401:
-        headers.append((b"www-authenticate", b"Bearer"))
-    if status == 405:
-        allowed = error.allowed if isinstance(error, MethodNotAllowed) else ""
-        headers.append((b"allow", allowed.encode()))
-    if status == 413:
-        headers.append((b"connection", b"close"))
-    if status == 426:
-        headers.append((REQUIRED, b"3"))
-    return headers

@@ -9,15 +9,16 @@ from typing import Any, Final
 
 from msgspec import UNSET, Raw
 
-from crocevia.asgi.stream import EVENT_HEADERS
+from crocevia.asgi.http import NO_CONTENT, EventResponse, Handler, Operation, Response
+from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Headers
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.turn import Unreadable
 from crocevia.doors.atp import encode_v2, encode_v3
+from crocevia.doors.atp.caller import Request, Rule, Version
 from crocevia.doors.atp.capabilities import capabilities
 from crocevia.doors.atp.events import Encoder
-from crocevia.doors.atp.operation import NO_CONTENT, Answer, Handler, Live, Operation, Request, Rule, Version
 from crocevia.doors.atp.wire import execution as wire
 from crocevia.doors.atp.wire.attachments import manifest
 from crocevia.runtime.control import chat_attachments
@@ -35,77 +36,80 @@ class Execution:
         self._turns = turns
         self._clock = clock
 
-    async def message(self, request: Request) -> Answer:
+    async def message(self, request: Request) -> Response:
         body: wire.ChatMessageRequest = request.body
         key = _idempotency_key(request)
         if body.attachment_ids and key is None:
             raise GatewayError(Reason.IDEMPOTENCY_KEY_NEEDED, param="Idempotency-Key")
         ids = body.attachment_ids
         turn_id = await self._turns.send(
-            request.user_id,
+            request.caller.user_id,
             request.params["chat_id"],
             body.message,
             key=key,
             wire=_wire(request),
             attachment_ids=ids,
-            load_manifests=partial(_carried, request.control, request.params["chat_id"], ids) if ids else None,
+            load_manifests=partial(_carried, request.caller.control, request.params["chat_id"], ids) if ids else None,
         )
-        return Answer(
+        return Response(
             202, wire.ChatMessageAccepted(status="accepted", turn_id=turn_id, attachment_ids=ids if ids else UNSET)
         )
 
-    async def cancel(self, request: Request) -> Answer:
-        return _accepted(await self._turns.cancel(request.user_id, request.params["chat_id"]))
+    async def cancel(self, request: Request) -> Response:
+        return _accepted(await self._turns.cancel(request.caller.user_id, request.params["chat_id"]))
 
-    async def steer(self, request: Request) -> Answer:
+    async def steer(self, request: Request) -> Response:
         body: wire.SteerRequest = request.body
-        turn = self._turns.steer(request.user_id, request.params["chat_id"], body.text, body.target_agent_id)
+        turn = self._turns.steer(request.caller.user_id, request.params["chat_id"], body.text, body.target_agent_id)
         return _accepted(await turn)
 
-    async def tool_output(self, request: Request) -> Answer:
+    async def tool_output(self, request: Request) -> Response:
         body: wire.ToolOutputRequest = request.body
         await self._turns.submit_output(
-            request.user_id, request.params["chat_id"], body.call_id, body.output, body.is_error
+            request.caller.user_id, request.params["chat_id"], body.call_id, body.output, body.is_error
         )
         return NO_CONTENT
 
-    async def tool_claim(self, request: Request) -> Answer:
+    async def tool_claim(self, request: Request) -> Response:
         body: wire.ToolClaimRequest = request.body
-        await self._turns.claim(request.user_id, request.params["chat_id"], body.call_id, body.holder)
+        await self._turns.claim(request.caller.user_id, request.params["chat_id"], body.call_id, body.holder)
         return NO_CONTENT
 
-    async def approval(self, request: Request) -> Answer:
+    async def approval(self, request: Request) -> Response:
         body: wire.ApprovalRequest = request.body
         await self._turns.decide(
-            request.user_id, request.params["chat_id"], body.approval_id, body.approve, body.reason or ""
+            request.caller.user_id, request.params["chat_id"], body.approval_id, body.approve, body.reason or ""
         )
         return NO_CONTENT
 
-    async def fork(self, request: Request) -> Answer:
+    async def fork(self, request: Request) -> Response:
         body: wire.ForkChatRequest = request.body
         source = request.params["chat_id"]
-        await self._turns.fork(request.user_id, source, body.destination_chat_id)
-        return Answer(200, wire.ChatForked(source_chat_id=source, destination_chat_id=body.destination_chat_id))
+        await self._turns.fork(request.caller.user_id, source, body.destination_chat_id)
+        return Response(200, wire.ChatForked(source_chat_id=source, destination_chat_id=body.destination_chat_id))
 
-    async def restore(self, request: Request) -> Answer:
+    async def restore(self, request: Request) -> Response:
         body: wire.RestoreChatRequest = request.body
         items = [(item.kind, item.content) for item in body.orchestrator_context]
-        await self._turns.restore(request.user_id, request.params["chat_id"], items)
-        return Answer(200, wire.RestoreChatAccepted(status="restored", turn_id=None))
+        await self._turns.restore(request.caller.user_id, request.params["chat_id"], items)
+        return Response(200, wire.RestoreChatAccepted(status="restored", turn_id=None))
 
-    async def events(self, request: Request) -> Answer | Live:
+    async def events(self, request: Request) -> EventResponse:
         after, epoch = _cursor(request)
         chat_id = request.params["chat_id"]
-        feed = await self._turns.events(request.user_id, chat_id, after, epoch)
-        encoder = encode_v3.encoder if request.version is Version.THREE else encode_v2.encoder
+        feed = await self._turns.events(request.caller.user_id, chat_id, after, epoch)
+        encoder = encode_v3.encoder if request.caller.version is Version.THREE else encode_v2.encoder
         frames = _frames(encoder, chat_id, feed)
-        if request.version is Version.HISTORICAL:
+        if request.caller.version is Version.HISTORICAL:
             return _historical(_whole(frames, await feed.rest()), _headers(feed), self._turns)
 
-        async def run(write: Any) -> None:
-            await feed.run(encoder.version, frames, lambda: encoder.ping(chat_id, int(self._clock() * 1000)), write)
+        async def run(stream: EventStream) -> None:
+            def ping() -> bytes:
+                return encoder.ping(chat_id, int(self._clock() * 1000))
 
-        return Live(run, _headers(feed), self._turns.closed)
+            await feed.run(encoder.version, frames, ping, stream.write)
+
+        return EventResponse(run, headers=_headers(feed), over=self._turns.closed)
 
 
 async def _carried(control: Control, chat_id: str, ids: list[str]) -> list[Raw]:
@@ -114,11 +118,11 @@ async def _carried(control: Control, chat_id: str, ids: list[str]) -> list[Raw]:
     return [Raw(json.encode(manifest(one))) for one in found]
 
 
-def _historical(body: bytes, headers: Headers, turns: Turns) -> Live:
-    async def run(write: Any) -> None:
-        await write(body)
+def _historical(body: bytes, headers: Headers, turns: Turns) -> EventResponse:
+    async def run(stream: EventStream) -> None:
+        await stream.write(body)
 
-    return Live(run, headers, turns.closed)
+    return EventResponse(run, headers=headers, over=turns.closed)
 
 
 def _whole(frames: Callable[[Row], bytes], rows: list[Row]) -> bytes:
@@ -140,7 +144,6 @@ def _frames(encoder: Encoder, chat_id: str, feed: Feed) -> Callable[[Row], bytes
 def _headers(feed: Feed) -> Headers:
     bounds = feed.bounds
     return (
-        *EVENT_HEADERS,
         (b"x-envai-stream-epoch", bounds.epoch.encode()),
         (b"x-envai-stream-first-seq", b"%d" % bounds.first),
         (b"x-envai-stream-last-seq", b"%d" % bounds.head),
@@ -172,11 +175,11 @@ def _idempotency_key(request: Request) -> str | None:
 
 
 def _wire(request: Request) -> int:
-    return 2 if request.version is None else request.version.number
+    return 2 if request.caller.version is None else request.caller.version.number
 
 
-def _accepted(turn_id: str) -> Answer:
-    return Answer(202, wire.TurnAccepted(turn_id=turn_id))
+def _accepted(turn_id: str) -> Response:
+    return Response(202, wire.TurnAccepted(turn_id=turn_id))
 
 
 def operations(turns: Turns, clock: Callable[[], float]) -> tuple[Operation, ...]:
@@ -269,7 +272,6 @@ def operations(turns: Turns, clock: Callable[[], float]) -> tuple[Operation, ...
                 result=result,
                 status=status,
                 rule=rule,
-                bare=True,
                 refuses=(409,),
             )
             for name, path, handler, about, body, result, status in posts
@@ -309,7 +311,6 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             can,
             result=wire.Capabilities3,
             rule=Rule.CONTRACT_3,
-            bare=True,
         ),
         Operation(
             "getCapabilitiesLegacy",
@@ -319,6 +320,5 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             can,
             result=wire.Capabilities,
             rule=Rule.READ_2,
-            bare=True,
         ),
     )

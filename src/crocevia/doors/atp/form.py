@@ -11,8 +11,7 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 
 from crocevia.asgi.body import too_large
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.atp.body import pieces as body_pieces
-from crocevia.doors.atp.operation import Request
+from crocevia.doors.atp.caller import Request
 
 _OVERHEAD: Final = 64 * 1024  # bytes of a form around its file
 _MAX_BOUNDARY: Final = 70
@@ -47,7 +46,7 @@ class FileForm:
                 "on_end": self._on_end,
             },
         )
-        async for piece in body_pieces(self._request, self._limit + _OVERHEAD):
+        async for piece in self._request.pieces(self._limit + _OVERHEAD):
             try:
                 parser.write(piece)
             except MultipartParseError:

@@ -7,7 +7,7 @@ from typing import Final
 
 from crocevia.asgi.types import Headers
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.atp.operation import Rule, Version
+from crocevia.doors.atp.caller import Rule, Version
 
 HEADER: Final = b"x-envai-contract-version"
 REQUIRED: Final = b"x-envai-required-contract-version"

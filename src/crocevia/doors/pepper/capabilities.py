@@ -2,37 +2,20 @@
 
 from __future__ import annotations
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.types import Receive, Scope, Send
-from crocevia.core import json
+from crocevia.asgi.http import Response
 from crocevia.doors.pepper import wire
 from crocevia.doors.pepper import wire_reports as reports
-from crocevia.doors.pepper.errors import expected, refuse
-from crocevia.doors.pepper.head import read_head
+from crocevia.doors.pepper.caller import Request
 from crocevia.runtime.gateway import PEPPER_FILES, Gateway, Profile, ProjectSpec
 
 _MB = 1024 * 1024
 
 
-class CapabilitiesEndpoint:
+async def capabilities(gateway: Gateway, max_body: int, request: Request) -> Response:
     """For projects of every mode. max_body: bytes."""
-
-    def __init__(self, gateway: Gateway, *, max_body: int = wire.MAX_BODY) -> None:
-        self._gateway = gateway
-        self._max_body = max_body
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            head = read_head(scope, "GET", "HEAD")
-            project = self._gateway.authenticate(head.project, head.key)
-            profile = self._gateway.profile(project)
-        except Exception as error:
-            await refuse(send, expected(error))
-            return
-        body = json.encode(describe(project, profile, self._max_body))
-        if scope["method"] == "HEAD":
-            body = b""
-        await reply(send, 200, body, [])
+    assert request.caller is not None
+    project = request.caller.identify(request.caller.named)
+    return Response(200, describe(project, gateway.profile(project), max_body))
 
 
 def describe(project: ProjectSpec, profile: Profile, max_body: int) -> reports.Capabilities:

@@ -2,23 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Final
 from unicodedata import normalize
-from urllib.parse import parse_qs
 
 from msgspec import UNSET
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.body import ClientGone, read_body
-from crocevia.asgi.hangup import watching
-from crocevia.asgi.types import Receive, Scope, Send
-from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.asgi.http import ClientGone, Response
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Part, TextPart
 from crocevia.doors.pepper import decode, encode, wire
-from crocevia.doors.pepper.errors import expected, refuse
-from crocevia.doors.pepper.head import read_head
-from crocevia.doors.pepper.standing import Standing
+from crocevia.doors.pepper.caller import Request, identify
 from crocevia.doors.pepper.wire_classic import (
     CONVERSATION,
     MOST_NAME,
@@ -32,51 +24,32 @@ from crocevia.runtime.classic import Citation, Classic, Exchange, Question
 from crocevia.runtime.classic import Reply as Answered
 from crocevia.runtime.gateway import Attachment, Wants, check_permission, placeholder
 
-_MOST_PARAMETERS: Final = 20
+
+async def ask(classic: Classic, request: Request) -> Response:
+    """Refusals come as in the agent call: method, key, size, JSON, project, content, limits."""
+    exchange = _open(classic, request)
+    with request.on_disconnect(exchange.hang_up):
+        answered = await exchange.answer()
+    if answered is None:
+        raise ClientGone
+    return Response(200, _risposta(answered, exchange.conversation))
 
 
-class ClassicEndpoint:
-    """The classic call. max_body: bytes."""
+def _open(classic: Classic, request: Request) -> Exchange:
+    body: Richiesta = request.take()
+    assert request.caller is not None
+    project = identify(classic.gateway, request, body.progetto or request.caller.named)
+    wants = decode.wants(project)
+    return classic.open(project, _question(body, wants, request.size), wants)
 
-    def __init__(self, classic: Classic, *, max_body: int = wire.MAX_BODY) -> None:
-        self._classic = classic
-        self._gateway = classic.gateway
-        self._max_body = max_body
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refusals come as in the agent call: method, key, size, JSON, project, content, limits."""
-        standing = Standing(self._gateway)
-        try:
-            if scope["method"] == "DELETE":
-                await self._forget(scope, send, standing)
-                return
-            exchange = await self._open(scope, receive, standing)
-            with watching(receive, exchange.hang_up):
-                answered = await exchange.answer()
-            if answered is not None:
-                body = json.encode(_risposta(answered, exchange.conversation))
-                await reply(send, 200, body, standing.headers())
-        except ClientGone:
-            return
-        except Exception as error:
-            known = expected(error)
-            await refuse(send, known, close=known.code is Code.TOO_LARGE, more=standing.headers())
-
-    async def _open(self, scope: Scope, receive: Receive, standing: Standing) -> Exchange:
-        head = read_head(scope, "POST", "DELETE")
-        body = await read_body(receive, self._max_body, head.length, asks=head.asks)
-        request = json.decode(body, Richiesta)
-        project = standing.project = self._gateway.authenticate(request.progetto or head.project, head.key)
-        wants = decode.wants(project)
-        return self._classic.open(project, _question(request, wants, len(body)), wants)
-
-    async def _forget(self, scope: Scope, send: Send, standing: Standing) -> None:
-        head = read_head(scope, "DELETE")
-        asked = _parameters(scope.get("query_string", b""))
-        project = standing.project = self._gateway.authenticate(head.project or asked.get("progetto", ""), head.key)
-        name = _name(asked.get(CONVERSATION, ""))
-        gone = await self._classic.conversations.forget(project.name, name)
-        await reply(send, 200, json.encode(Cancellata(gone)), standing.headers())
+async def forget(classic: Classic, request: Request) -> Response:
+    """Forget a conversation."""
+    asked = {name: values[0] for name, values in request.query.items()}
+    assert request.caller is not None
+    project = identify(classic.gateway, request, request.caller.named or asked.get("progetto"))
+    name = _name(asked.get(CONVERSATION, ""))
+    return Response(200, Cancellata(await classic.conversations.forget(project.name, name)))
 
 
 def _question(request: Richiesta, wants: Wants, bytes_in: int) -> Question:
@@ -114,16 +87,6 @@ def _name(name: str) -> str:
     if not name or name != name.strip() or len(name) > MOST_NAME or not name.isprintable():
         raise GatewayError(Reason.CONVERSATION_NAME, param=CONVERSATION, most=MOST_NAME)
     return name
-
-
-def _parameters(query: bytes) -> dict[str, str]:
-    try:
-        found = parse_qs(
-            query.decode("latin-1"), keep_blank_values=True, max_num_fields=_MOST_PARAMETERS, errors="strict"
-        )
-    except ValueError:
-        raise GatewayError(Reason.INVALID_REQUEST) from None
-    return {name: values[0] for name, values in found.items()}
 
 
 def _risposta(answered: Answered, conversation: str | None) -> Risposta:

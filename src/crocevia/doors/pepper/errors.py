@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from crocevia.asgi import answers
-from crocevia.asgi.answers import reply
-from crocevia.asgi.types import Headers, Send
-from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, MethodNotAllowed
+from crocevia.asgi.http import Response
+from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
 from crocevia.doors.pepper import wire
 
@@ -41,27 +38,12 @@ TABLE: Final[Mapping[Code, tuple[int, str]]] = {
     Code.INTERNAL: (503, "servizio_non_disponibile"),
 }
 
-_ALWAYS_SAYS_WHEN: Final = frozenset({429, 503})
-
 
 def failure(error: GatewayError) -> wire.Failure:
     """Code and sentence, without the status."""
     return wire.Failure(TABLE[error.code][1], render(error.message, "it"))
 
 
-def expected(error: Exception) -> GatewayError:
-    """The error that the caller is told about (see `asgi.answers.expected`)."""
-    return answers.expected(error, "pepper")
-
-
-async def refuse(send: Send, error: GatewayError, *, close: bool = False, more: Headers = ()) -> int:
-    """Answer with the error as JSON; the bytes sent. close: do not keep the connection. more: headers."""
-    status = TABLE[error.code][0]
-    headers = list(more)
-    if error.retry_after is not None or status in _ALWAYS_SAYS_WHEN:
-        headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
-    if isinstance(error, MethodNotAllowed):
-        headers.append((b"allow", error.allowed.encode()))
-    if close:
-        headers.append((b"connection", b"close"))
-    return await reply(send, status, json.encode(wire.Refusal(failure(error))), headers)
+def refuse(error: GatewayError) -> Response:
+    """The answer that carries the error."""
+    return Response(TABLE[error.code][0], wire.Refusal(failure(error)))

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from typing import Final
 
 import msgspec
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.hangup import first_of, watching
-from crocevia.asgi.types import Receive, Send
-from crocevia.core import json
+from crocevia.asgi.answers import expected
+from crocevia.asgi.hangup import wait_first
+from crocevia.asgi.http import EventResponse, Response
+from crocevia.asgi.stream import EventStream
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import errors, plan
-from crocevia.doors.responses.frames import DONE, Frame, sse
-from crocevia.doors.responses.plan import Desk
-from crocevia.doors.responses.requests import answering
+from crocevia.doors.responses.caller import Request
+from crocevia.doors.responses.frames import CLOSING, DONE, Frame, sse
 from crocevia.doors.responses.run import Run
+from crocevia.doors.responses.services import Services
 from crocevia.runtime.gateway import Cut
 from crocevia.runtime.turns.run_service import Work
 
@@ -63,8 +64,8 @@ class Job:
 class Background:
     """One per server; belongs to one event loop."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, services: Services) -> None:
+        self._services = services
         self._jobs: dict[str, Job] = {}
         self._closing = False
 
@@ -72,13 +73,10 @@ class Background:
         job = self._jobs.get(response_id)
         return job if job is not None and job.run.plan.link.subject == subject else None
 
-    async def answer(self, run: Run, receive: Receive, send: Send) -> None:
+    def answer(self, run: Run, request: Request) -> Response | EventResponse:
         """Start the run; its caller gets the queued answer at once, or follows it. Raises GatewayError."""
         job = self.start(run)
-        if run.plan.stream:
-            await self.follow(job, 0, receive, send)
-        else:
-            await reply(send, 200, json.encode(run.resource), [])
+        return self.follow(job, 0, request) if run.plan.stream else Response(200, run.resource)
 
     def start(self, run: Run) -> Job:
         """Raises GatewayError if the call is not admitted, or too many run already."""
@@ -90,9 +88,9 @@ class Background:
 
     async def resume(self) -> None:
         """Go on with what an earlier process began; where nobody can, it has failed."""
-        for stored in await self._desk.responses.unfinished():
+        for stored in await self._services.responses.unfinished():
             try:
-                run = Run(self._desk, plan.revived(stored), stored.chat)
+                run = Run(self._services, plan.revived(stored), stored.chat)
             except (GatewayError, msgspec.MsgspecError):
                 continue
             if stored.chat is None:
@@ -127,25 +125,9 @@ class Background:
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def follow(self, job: Job, start: int, receive: Receive, send: Send) -> None:
+    def follow(self, job: Job, start: int, request: Request) -> EventResponse:
         """The frames from `start` on as an event stream, until the run is over or the client is gone."""
-        async with answering(send, self._desk.ping_seconds) as stream:
-            with watching(receive) as leaving:
-                seen = start
-                while not leaving.done():
-                    fresh = job.frames[seen:]
-                    seen += len(fresh)
-                    if fresh:
-                        await stream.write(sse(fresh))
-                    if job.over and seen >= len(job.frames):
-                        ended = job.run.resource.status not in UNFINISHED
-                        await stream.end(DONE if ended else b"")  # else the next process goes on with it
-                        return
-                    more = asyncio.ensure_future(job.more(seen))
-                    try:
-                        await first_of(more, leaving)
-                    finally:
-                        more.cancel()
+        return EventResponse(partial(_follow, job, start, request), headers=CLOSING)
 
     async def _run(self, job: Job) -> None:
         run = job.run
@@ -157,16 +139,35 @@ class Background:
             if run.plan.background:
                 job.frames += run.encoder.progress(run.resource)
             run.keep()
-            await run.drive(job.call, job.write, insists=lambda: True)
+            await run.drive(job.call, job.write, must_stream=lambda: True)
             if job.call.cut is Cut.CLIENT_GONE:
                 run.cancelled()
         except asyncio.CancelledError:
             run.cancelled()
         except Exception as error:
-            known = errors.expected(error)
+            known = expected(error, "responses")
             run.fail(known)
             job.frames += run.encoder.fail(errors.failure(known), run.resource)
         finally:
             job.over = True
             self._jobs.pop(run.resource.id, None)
             job.tell()
+
+
+async def _follow(job: Job, start: int, request: Request, stream: EventStream) -> None:
+    with request.on_disconnect() as leaving:
+        seen = start
+        while not leaving.done():
+            fresh = job.frames[seen:]
+            seen += len(fresh)
+            if fresh:
+                await stream.write(sse(fresh))
+            if job.over and seen >= len(job.frames):
+                ended = job.run.resource.status not in UNFINISHED
+                await stream.end(DONE if ended else b"")  # else the next process goes on with it
+                return
+            more = asyncio.ensure_future(job.more(seen))
+            try:
+                await wait_first(more, leaving)
+            finally:
+                more.cancel()

@@ -7,17 +7,15 @@ from typing import Final
 
 import msgspec
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.hangup import watching
-from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.asgi.http import Response
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import TextPart, UserMessage
-from crocevia.doors.responses import head, plan, resource, wire
+from crocevia.doors.responses import plan, resource, wire
+from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.items import Sealed, seal
-from crocevia.doors.responses.plan import Desk
-from crocevia.doors.responses.requests import body_of
+from crocevia.doors.responses.services import Services
 from crocevia.runtime.gateway import Call, Cut
 
 _ORDER: Final = (
@@ -26,34 +24,34 @@ _ORDER: Final = (
 )
 
 
-async def compact(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
-    """Raises GatewayError."""
-    asked = head.read(scope)
-    operator = await desk.operators.authenticate(asked.approach)
-    body = await body_of(desk, asked, receive)
-    given = plan.read(body)
-    request = msgspec.structs.replace(given, tools=None, tool_choice=None, text=None, stream=False, store=False)
-    made = await plan.make(desk, operator, asked, request, len(body))
+async def compact(services: Services, request: Request) -> Response:
+    """A long input as a short one."""
+    given: wire.Request = request.take()
+    asked = msgspec.structs.replace(given, tools=None, tool_choice=None, text=None, stream=False, store=False)
+    made = await plan.make(services, request.caller, asked, request.size)
     draft = msgspec.structs.replace(
         made.draft,
         encode="compact",
         messages=(*made.draft.messages, UserMessage(parts=(TextPart(text=_ORDER),))),
     )
-    call = desk.gateway.open_model(operator.user_id, made.model, draft)
-    with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
-        await _answer(call, send)
+    call = services.gateway.open_model(request.caller.operator.user_id, made.model, draft)
+    with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
+        return Response(200, await _answer(call))
 
 
-async def _answer(call: Call, send: Send) -> None:
+async def _answer(call: Call) -> bytes:
     async with call:
         answer = await call.answer()
         if not answer.text.strip():
             raise GatewayError(Reason.UPSTREAM_FAILED)
         sealed = seal(Sealed(summary=answer.text))
-        told = wire.Compacted(
-            id=new_id("resp"),
-            created_at=int(time.time()),
-            output=[wire.CompactionItem(id=new_id("cmp"), encrypted_content=sealed)],
-            usage=resource.counted(answer.usage),
+        body = json.encode(
+            wire.Compacted(
+                id=new_id("resp"),
+                created_at=int(time.time()),
+                output=[wire.CompactionItem(id=new_id("cmp"), encrypted_content=sealed)],
+                usage=resource.counted(answer.usage),
+            )
         )
-        call.bytes_out = await reply(send, 200, json.encode(told), [])
+        call.bytes_out = len(body)
+    return body

@@ -2,77 +2,65 @@
 
 from __future__ import annotations
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.hangup import watching, while_there
-from crocevia.asgi.types import Receive, Scope, Send
+from functools import partial
+from typing import Final
+
+from crocevia.asgi.http import ClientGone, EventResponse, Response
+from crocevia.asgi.stream import EventStream
 from crocevia.core import json
-from crocevia.core.errors import GatewayError
-from crocevia.doors.responses import head, plan
+from crocevia.doors.responses import plan, wire
 from crocevia.doors.responses.background import Background
-from crocevia.doors.responses.errors import refuse
-from crocevia.doors.responses.frames import DONE, TERMINAL, Frame, sse
-from crocevia.doors.responses.plan import Desk
-from crocevia.doors.responses.requests import answering, body_of
+from crocevia.doors.responses.caller import Request
+from crocevia.doors.responses.frames import CLOSING, DONE, TERMINAL, Frame, sse
 from crocevia.doors.responses.run import Run
+from crocevia.doors.responses.services import Services
 from crocevia.runtime.gateway import Cut
 from crocevia.runtime.turns.run_service import Work
 
+_ENDED: Final = frozenset({"completed", "incomplete"})
 
-async def create(desk: Desk, background: Background, scope: Scope, receive: Receive, send: Send) -> None:
-    """Raises GatewayError for what is refused before anything was sent."""
-    asked = head.read(scope)
-    operator = await desk.operators.authenticate(asked.approach)
-    operator.grant.demand(plan.WRITE)
-    body = await body_of(desk, asked, receive)
-    request = plan.read(body)
-    making = plan.make(desk, operator, asked, request, len(body))
+
+async def create(services: Services, background: Background, request: Request) -> Response | EventResponse:
+    """One answer."""
+    body: wire.Request = request.take()
+    making = plan.make(services, request.caller, body, request.size)
     # Words alone bring nothing that is slow to fetch.
-    made = await making if isinstance(request.input, str) else await while_there(receive, making)
-    if made is None:
-        return
-    run = Run(desk, made)
+    made = await making if isinstance(body.input, str) else await request.until_disconnect(making)
+    run = Run(services, made)
     if made.background:
-        await background.answer(run, receive, send)
-        return
-    call = await while_there(receive, run.open()) if made.order is not None else await run.open()
-    if call is None:
-        return
-    with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
-        await (_stream if made.stream else _whole)(desk, run, call, send)
+        return background.answer(run, request)
+    call = await request.until_disconnect(run.open()) if made.order is not None else await run.open()
+    if made.stream:
+        return EventResponse(partial(_stream, request, run, call), headers=CLOSING)
+    return await _whole(request, run, call)
 
 
-async def _stream(desk: Desk, run: Run, call: Work, send: Send) -> None:
-    async with answering(send, desk.ping_seconds) as stream:
+async def _stream(request: Request, run: Run, call: Work, stream: EventStream) -> None:
+    async def write(frames: list[Frame]) -> None:
+        if frames[-1][0] in TERMINAL:
+            await stream.end(sse(frames) + DONE)
+        else:
+            await stream.write(sse(frames))
+        call.bytes_out = stream.sent
 
-        async def write(frames: list[Frame]) -> None:
-            if is_last(frames):
-                await stream.end(sse(frames) + DONE)
-            else:
-                await stream.write(sse(frames))
-            call.bytes_out = stream.sent
-
-        try:
-            await run.drive(call, write, insists=lambda: stream.started)
-        except GatewayError as error:
-            await refuse(send, error)
+    with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
+        await run.drive(call, write, must_stream=lambda: stream.started)
 
 
-async def _whole(desk: Desk, run: Run, call: Work, send: Send) -> None:
+async def _whole(request: Request, run: Run, call: Work) -> Response:
+    body = b""
+
     async def write(frames: list[Frame]) -> None:
         """Nothing is shown before the end."""
+        nonlocal body
         if run.resource.status in _ENDED:
-            call.bytes_out = await reply(send, 200, json.encode(run.resource), [])
+            body = json.encode(run.resource)
+            call.bytes_out = len(body)
 
-    try:
-        await run.drive(call, write, insists=lambda: False)
-        if run.error is not None:
-            await refuse(send, run.error)
-    except GatewayError as error:
-        await refuse(send, error)
-
-
-def is_last(frames: list[Frame]) -> bool:
-    return frames[-1][0] in TERMINAL
-
-
-_ENDED = frozenset({"completed", "incomplete"})
+    with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
+        await run.drive(call, write, must_stream=lambda: False)
+    if run.error is not None:
+        raise run.error
+    if not body:
+        raise ClientGone
+    return Response(200, body)

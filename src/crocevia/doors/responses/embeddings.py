@@ -8,21 +8,18 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.types import Receive, Scope, Send
-from crocevia.core import json
+from crocevia.asgi.http import Response
 from crocevia.core.embeddings import Embedded
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.responses import head
-from crocevia.doors.responses.plan import WRITE, Desk
-from crocevia.doors.responses.requests import body_of
+from crocevia.doors.responses.caller import Request
+from crocevia.doors.responses.services import Services
 
 MOST: Final = 2048  # inputs of one request
 LONGEST: Final = 32_768  # characters of one input
 ALL: Final = 1_000_000  # characters of all inputs
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class EmbeddingRequest(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
     input: str | list[Any] | None = None
     encoding_format: str | None = None
@@ -38,31 +35,28 @@ class Embedder(Protocol):
     ) -> Embedded: ...
 
 
-async def embed(desk: Desk, embedder: Embedder, scope: Scope, receive: Receive, send: Send) -> None:
-    """Raises GatewayError."""
-    asked = head.read(scope)
-    operator = await desk.operators.authenticate(asked.approach)
-    operator.grant.demand(WRITE)
-    body = await body_of(desk, asked, receive)
-    request = json.decode(body or b"{}", Request)
-    if not request.model:
+async def embed(services: Services, embedder: Embedder, request: Request) -> Response:
+    """Texts as vectors."""
+    body: EmbeddingRequest = request.take()
+    if not body.model:
         raise GatewayError(Reason.MODEL_MISSING_EMBEDDINGS, param="model")
-    texts = _texts(request.input)
-    form = request.encoding_format or "float"
+    texts = _texts(body.input)
+    form = body.encoding_format or "float"
     if form not in ("float", "base64"):
         raise GatewayError(Reason.ENCODING_UNKNOWN, param="encoding_format")
-    if request.dimensions is not None and request.dimensions < 1:
+    if body.dimensions is not None and body.dimensions < 1:
         raise GatewayError(Reason.NUMBER_LEAST, param="dimensions", path="dimensions", least=1)
-    name = asked.model or request.model
-    made = await embedder.embed(operator.user_id, name, texts, dimensions=request.dimensions, bytes_in=len(body))
+    name = request.caller.model or body.model
+    user_id = request.caller.operator.user_id
+    made = await embedder.embed(user_id, name, texts, dimensions=body.dimensions, bytes_in=request.size)
     rows = [
         {"object": "embedding", "index": index, "embedding": _shown(vector, form)}
         for index, vector in enumerate(made.vectors)
     ]
     tokens = made.tokens
     usage = None if tokens is None else {"prompt_tokens": tokens, "total_tokens": tokens}
-    answer = {"object": "list", "data": rows, "model": request.model, "usage": usage}
-    await reply(send, 200, json.encode(answer), [])
+    answer = {"object": "list", "data": rows, "model": body.model, "usage": usage}
+    return Response(200, answer)
 
 
 def _texts(given: str | list[Any] | None) -> list[str]:

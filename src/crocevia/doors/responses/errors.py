@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from crocevia.asgi import answers
-from crocevia.asgi.types import Header, Send
-from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, MethodNotAllowed, Reason, ScopeMissing
+from crocevia.asgi.http import Response
+from crocevia.core.declared import Refused
+from crocevia.core.errors import Code, GatewayError, Reason, ScopeMissing
 from crocevia.core.texts import render
 
 # Status, type, code. The types are those of the specification; the codes are what OpenAI's clients look for.
@@ -54,7 +53,6 @@ _PLAIN: Final[Mapping[Reason, tuple[str, str | None]]] = {
     Reason.AUTH_ATTEMPTS: ("rate_limited", "Too many failed authentication attempts. Please try again later."),
     Reason.PROXY_ATTRIBUTION: ("proxy_attribution_required", None),
 }
-_ALWAYS_SAYS_WHEN: Final = frozenset({429, 503})
 
 
 def failure(error: GatewayError) -> dict[str, Any]:
@@ -64,7 +62,10 @@ def failure(error: GatewayError) -> dict[str, Any]:
         return {"message": message or render(error.message, "en"), "type": kind}
     _, kind, code = TABLE[error.code]
     code = _CODES.get(error.reason, code)
-    return {"message": render(error.message, "en"), "type": kind, "param": error.param, "code": code}
+    sentence, param = error.message, error.param
+    if isinstance(error, Refused):  # the first of its problems: there is room for one
+        sentence, param = error.problems[0].message, error.problems[0].place
+    return {"message": render(sentence, "en"), "type": kind, "param": param, "code": code}
 
 
 def body(error: GatewayError) -> dict[str, Any]:
@@ -76,23 +77,11 @@ def body(error: GatewayError) -> dict[str, Any]:
     return {"ok": False, "error": {"type": "forbidden", "message": f"missing scope: {scope}", "details": details}}
 
 
-def expected(error: Exception) -> GatewayError:
-    """The error that the caller is told about."""
-    return answers.expected(error, "responses")
-
-
 def status(error: GatewayError) -> int:
+    """Of the answer."""
     return TABLE[error.code][0]
 
 
-async def refuse(send: Send, error: GatewayError) -> int:
-    """Answer with the error as JSON; the bytes sent."""
-    code = status(error)
-    headers: list[Header] = []
-    if error.retry_after is not None or code in _ALWAYS_SAYS_WHEN:
-        headers.append((b"retry-after", b"%d" % max(1, error.retry_after or 1)))
-    if isinstance(error, MethodNotAllowed):
-        headers.append((b"allow", error.allowed.encode()))
-    if error.code is Code.TOO_LARGE:
-        headers.append((b"connection", b"close"))
-    return await answers.reply(send, code, json.encode(body(error)), headers)
+def refuse(error: GatewayError) -> Response:
+    """The answer that carries the error."""
+    return Response(status(error), body(error))

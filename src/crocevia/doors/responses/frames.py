@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.asgi.types import Headers
+
 DONE: Final = b"data: [DONE]\n\n"
+CLOSING: Final[Headers] = ((b"connection", b"close"),)  # for clients that read a stream until there is nothing more
 TERMINAL: Final = frozenset({"response.completed", "response.incomplete", "response.failed"})
 Frame = tuple[str, bytes]
 
 
-def heard(stream: bytes) -> list[Frame]:
-    """The frames that `sse` made a stream of."""
+def parsed(stream: bytes) -> list[Frame]:
+    """Inverse of `sse`."""
     found = []
     for frame in stream.split(b"\n\n")[:-1]:
         kind, _, data = frame.partition(b"\n")

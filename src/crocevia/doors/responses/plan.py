@@ -15,35 +15,21 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
 from crocevia.doors.responses import items, options, orders, resource, wire
-from crocevia.doors.responses.head import Head, session_key
+from crocevia.doors.responses.caller import Caller, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
-from crocevia.doors.responses.targets import Target, Targets
-from crocevia.runtime.answers_store import Link, Responses, StoredResponse, previous_missing
-from crocevia.runtime.control.operators import Operator, Operators
-from crocevia.runtime.gateway import CallDraft, Gateway
-from crocevia.runtime.text_intake import Intake
-from crocevia.runtime.turns.run_service import RunService, RunSpec
+from crocevia.doors.responses.services import Services
+from crocevia.doors.responses.targets import Target
+from crocevia.runtime.answers_store import Link, StoredResponse, previous_missing
+from crocevia.runtime.control.operators import Operator
+from crocevia.runtime.gateway import CallDraft
+from crocevia.runtime.turns.run_service import RunSpec
 
-WRITE: Final = "operator.write"
 ENCODE: Final = "responses"
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
 _MOST_CHARACTERS_PER_TOKEN: Final = 6  # beyond this no text fits: what may fit is for the provider to say
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
-
-
-class Desk(msgspec.Struct, frozen=True):
-    """What the whole door works with. max_body: bytes. ping_seconds: of silence on a stream."""
-
-    gateway: Gateway
-    runs: RunService
-    operators: Operators
-    targets: Targets
-    responses: Responses
-    intake: Intake
-    max_body: int
-    ping_seconds: float
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
@@ -126,22 +112,22 @@ Local = Mapping[str, list[StoredResponse]]
 
 
 async def make(
-    desk: Desk, operator: Operator, head: Head, request: wire.Request, bytes_in: int, local: Local | None = None
+    services: Services, caller: Caller, request: wire.Request, bytes_in: int, local: Local | None = None
 ) -> Plan:
     """Raises GatewayError for everything that is wrong with the request."""
-    operator.grant.demand(WRITE)
     _check(request)
-    target = await desk.targets.choose(operator, head, request.model)
+    operator = caller.operator
+    target = await services.targets.choose(caller, request.model)
     tools = options.tools(request.tools, request.tool_choice)
     form = options.answer_format(request.text.format if request.text else None, "text.format")
-    named = session_key(head)
-    chain, session = await _before(desk, operator, target, request, named, local or {})
+    named = session_key(caller)
+    chain, session = await _before(services, operator, target, request, named, local or {})
     fresh = items.placed(request.input)
     if any(items.is_reference(place.item) for place in fresh):
-        fresh = [await _followed(desk, operator, place, local or {}) for place in fresh]
-    talk = await _converse(desk, target, [*_kept(chain), *fresh])
-    messages = _fitting(desk, target, request, talk.messages)
-    system = _added(request.instructions, head, talk)
+        fresh = [await _followed(services, operator, place, local or {}) for place in fresh]
+    talk = await _converse(services, target, [*_kept(chain), *fresh])
+    messages = _fitting(services, target, request, talk.messages)
+    system = _added(request.instructions, caller, talk)
     previous = chain[-1].id if chain else None
     shown = resource.opening(
         request,
@@ -223,7 +209,7 @@ def _check(request: wire.Request) -> None:
 
 
 async def _before(
-    desk: Desk, operator: Operator, target: Target, request: wire.Request, named: str | None, local: Local
+    services: Services, operator: Operator, target: Target, request: wire.Request, named: str | None, local: Local
 ) -> tuple[list[StoredResponse], str | None]:
     """The answers that this one goes on from, and the session it belongs to."""
     session = f"key:{named}" if named is not None else None
@@ -232,7 +218,7 @@ async def _before(
     if wanted is not None:
         chain = local.get(wanted)
         if chain is None:
-            chain = await desk.responses.chain(link, wanted)
+            chain = await services.responses.chain(link, wanted)
         elif chain[-1].agent != target.agent:
             raise previous_missing(wanted)
         return chain, chain[-1].session or session
@@ -240,22 +226,22 @@ async def _before(
     if session is None and target.agent and request.user and request.user.strip():
         session = f"user:{request.user.strip()}"
         link = Link(operator.subject, target.agent, session)
-    newest = await desk.responses.head(link)
+    newest = await services.responses.head(link)
     if newest is None:
         return [], session
     try:
-        return await desk.responses.chain(link, newest), session
+        return await services.responses.chain(link, newest), session
     except GatewayError:
         return [], session  # it expired in between: the session starts afresh
 
 
-async def _followed(desk: Desk, operator: Operator, place: Placed, local: Local) -> Placed:
+async def _followed(services: Services, operator: Operator, place: Placed, local: Local) -> Placed:
     """The item that a reference means; what is not there, or somebody else's, stays a reference to nothing."""
     owner = items.owner_of(place.item)
     if owner is None:
         return place
     try:
-        stored = local[owner][-1] if owner in local else await desk.responses.find(operator.subject, owner)
+        stored = local[owner][-1] if owner in local else await services.responses.find(operator.subject, owner)
     except GatewayError:
         return place
     told = msgspec.json.decode(stored.resource, type=_Told).output
@@ -270,8 +256,8 @@ def _kept(chain: list[StoredResponse]) -> list[Placed]:
     return [Placed(f"previous[{index}]", item, kept=True) for index, item in enumerate(found)]
 
 
-async def _converse(desk: Desk, target: Target, placed: list[Placed]) -> Conversation:
-    taken = await desk.intake.take(items.sources(placed), images=target.sees)
+async def _converse(services: Services, target: Target, placed: list[Placed]) -> Conversation:
+    taken = await services.intake.take(items.sources(placed), images=target.sees)
     talk = items.converse(placed, {one.param: one for one in taken})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.INPUT_EMPTY, param="input")
@@ -287,21 +273,23 @@ def _sampling(request: wire.Request) -> Sampling:
     )
 
 
-def _added(instructions: str | None, head: Head, talk: Conversation) -> str | None:
+def _added(instructions: str | None, caller: Caller, talk: Conversation) -> str | None:
     """What joins whatever the agent or the model is told anyway."""
     told = [instructions, *talk.system]
-    if head.channel is not None:
-        told.append(f"Channel: {head.channel[:80]}")
+    if caller.channel is not None:
+        told.append(f"Channel: {caller.channel[:80]}")
     told += talk.documents
     return "\n\n".join(text for text in told if text) or None
 
 
-def _fitting(desk: Desk, target: Target, request: wire.Request, messages: tuple[Message, ...]) -> tuple[Message, ...]:
+def _fitting(
+    services: Services, target: Target, request: wire.Request, messages: tuple[Message, ...]
+) -> tuple[Message, ...]:
     """With `truncation: auto`, without the oldest rounds that the model's window has no room for.
 
     Raises GatewayError(INVALID_REQUEST) for what cannot fit and may not be cut.
     """
-    spec = desk.targets.spec(target.model)
+    spec = services.targets.spec(target.model)
     if spec is None or spec.context_window is None:
         return messages
     if request.truncation != "auto":

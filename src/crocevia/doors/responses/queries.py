@@ -17,6 +17,6 @@ class Retrieval(msgspec.Struct, frozen=True, kw_only=True):
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """after: the id of an item of the page before."""
 
-    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] | None = None
-    order: Literal["asc", "desc"] | None = None
+    limit: Annotated[int, msgspec.Meta(ge=1, le=100)] = 20
+    order: Literal["asc", "desc"] = "desc"
     after: str | None = None

@@ -8,13 +8,15 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from crocevia.asgi.answers import expected
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
 from crocevia.doors.responses import errors, options, resource
 from crocevia.doors.responses.encode import Encoder
 from crocevia.doors.responses.frames import Frame, sse
 from crocevia.doors.responses.orders import turn_of
-from crocevia.doors.responses.plan import Desk, Plan
+from crocevia.doors.responses.plan import Plan
+from crocevia.doors.responses.services import Services
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.gateway import Cut
 from crocevia.runtime.turns.run_service import Work
@@ -26,10 +28,10 @@ _CUT_SHORT: Final = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL})
 
 class Run:
     """`resource` is the answer as it is known at the moment. told: every frame so far, where they can be asked for
-    again. insists: the caller can be told only by frames.
+    again. must_stream: the caller can be told only by frames.
     """
 
-    def __init__(self, desk: Desk, plan: Plan, chat: str | None = None) -> None:
+    def __init__(self, services: Services, plan: Plan, chat: str | None = None) -> None:
         """chat: where an earlier process began it."""
         self.plan = plan
         self.resource = plan.resource
@@ -39,44 +41,44 @@ class Run:
         self.events: bytes | None = None
         self.told: list[Frame] | None = None
         self.chat = chat
-        self._desk = desk
+        self._services = services
 
     async def open(self) -> Work:
         """Admit the call, or begin the run. Raises GatewayError."""
-        plan, desk = self.plan, self._desk
+        plan, services = self.plan, self._services
         if self.chat is not None:
             names = frozenset(tool.name for tool in plan.tools.offered)
-            return await desk.runs.adopt(self.chat, turn_of(self.resource.id), names)
+            return await services.runs.adopt(self.chat, turn_of(self.resource.id), names)
         if plan.order is None:
-            return desk.gateway.open_model(plan.user_id, plan.model, plan.draft)
-        run = await desk.runs.open(plan.order)
+            return services.gateway.open_model(plan.user_id, plan.model, plan.draft)
+        run = await services.runs.open(plan.order)
         self.chat = run.chat_id
         if self.chat is not None:
             self.keep()
         return run
 
-    async def drive(self, call: Work, write: Write, *, insists: Callable[[], bool]) -> None:
+    async def drive(self, call: Work, write: Write, *, must_stream: Callable[[], bool]) -> None:
         """Make the answer, frame by frame. Raises GatewayError if it failed before anything was written.
 
         A caller who hangs up (`call.cut`) ends it silently. The answer is stored before its last frame is written.
         """
-        self._desk.responses.running.add(self.resource.id)
+        self._services.responses.running.add(self.resource.id)
         try:
             async with call:
                 await self._answer(call, write)
             if self.chat is not None and call.cut is Cut.CLIENT_GONE:
                 self.cancelled()
         except Exception as error:
-            known = errors.expected(error)
+            known = expected(error, "responses")
             if _goes_on(call, known):
                 return
             self.fail(known, call)
-            if not (self.encoder.started or insists()):
+            if not (self.encoder.started or must_stream()):
                 raise known from error
             frames = [] if self.encoder.started else self.encoder.begin(self.plan.resource)
             await write([*frames, *self.encoder.fail(errors.failure(known), self.resource)])
         finally:
-            self._desk.responses.running.discard(self.resource.id)
+            self._services.responses.running.discard(self.resource.id)
 
     async def _answer(self, call: Work, write: Write) -> None:
         encoder = self.encoder
@@ -109,14 +111,14 @@ class Run:
 
     def keep(self) -> None:
         """Store the answer as it is now, if it is to be stored at all."""
-        self.kept = self.plan.stored(self.resource, self._desk.responses.keep_seconds, self.events, self.chat)
+        self.kept = self.plan.stored(self.resource, self._services.responses.keep_seconds, self.events, self.chat)
         if self.plan.keep:
-            self._desk.responses.put(self.kept)
+            self._services.responses.put(self.kept)
 
     async def settled(self) -> None:
         """Return when what is to be stored is."""
         if self.plan.keep:
-            await self._desk.responses.settled(self.resource.id)
+            await self._services.responses.settled(self.resource.id)
 
     def cancelled(self) -> None:
         """Somebody asked for it to end."""

@@ -4,42 +4,38 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from typing import Any, Final
+from functools import partial
+from typing import Final
 
 import msgspec
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.asgi.answers import expected
+from crocevia.asgi.http import Socket
+from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.responses import errors, head, plan
+from crocevia.doors.responses import errors, plan
+from crocevia.doors.responses.caller import Caller, Request
 from crocevia.doors.responses.frames import Frame
-from crocevia.doors.responses.head import Head
-from crocevia.doors.responses.plan import Desk
 from crocevia.doors.responses.run import Run
+from crocevia.doors.responses.services import Services
 from crocevia.runtime.answers_store import StoredResponse
-from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import Cut
 from crocevia.runtime.turns.run_service import Work
 
 LONGEST_SECONDS: Final = 3600.0
 REMEMBERED: Final = 64  # answers that a connection can go on from without a store
 WAITING: Final = 32  # messages that may wait for their turn
-_GOING_AWAY, _POLICY = 1001, 1008
+_GOING_AWAY: Final = 1001
 
 
-async def serve(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
+async def serve(services: Services, request: Request) -> Socket:
     """One connection, from its handshake to its end."""
-    asked = head.read(scope)
-    await receive()
-    try:
-        operator = await desk.operators.authenticate(asked.approach)
-        operator.grant.demand(plan.WRITE)
-    except Exception as error:
-        await _deny(scope, send, errors.expected(error))
-        return
-    await send({"type": "websocket.accept"})
-    connection = _Connection(desk, operator, asked, send)
+    return Socket(partial(_run, services, request.caller))
+
+
+async def _run(services: Services, caller: Caller, receive: Receive, send: Send) -> None:
+    connection = _Connection(services, caller, send)
     reader = asyncio.create_task(connection.read(receive))
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
@@ -51,24 +47,12 @@ async def serve(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
         reader.cancel()
 
 
-async def _deny(scope: Scope, send: Send, error: GatewayError) -> None:
-    if "websocket.http.response" not in scope.get("extensions", {}):
-        await send({"type": "websocket.close", "code": _POLICY})
-        return
-
-    async def as_handshake(message: dict[str, Any]) -> None:
-        await send({**message, "type": message["type"].replace("http.", "websocket.http.", 1)})
-
-    await reply(as_handshake, errors.status(error), json.encode(errors.body(error)), [])
-
-
 class _Connection:
     """`chains`: what the connection remembers, by the id of the last answer."""
 
-    def __init__(self, desk: Desk, operator: Operator, asked: Head, send: Send) -> None:
-        self._desk = desk
-        self._operator = operator
-        self._asked = asked
+    def __init__(self, services: Services, caller: Caller, send: Send) -> None:
+        self._services = services
+        self._caller = caller
         self._send = send
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._call: Work | None = None
@@ -94,7 +78,7 @@ class _Connection:
             try:
                 await self._answer(message)
             except Exception as error:
-                await self.refuse(errors.expected(error))
+                await self.refuse(expected(error, "responses"))
 
     async def refuse(self, error: GatewayError) -> None:
         """Say what was wrong with a message; the connection goes on."""
@@ -110,12 +94,12 @@ class _Connection:
         request = msgspec.structs.replace(request, stream=True, background=None, stream_options=None)
         previous = request.previous_response_id
         try:
-            made = await plan.make(self._desk, self._operator, self._asked, request, len(message), local=self.chains)
-            run = Run(self._desk, made)
+            made = await plan.make(self._services, self._caller, request, len(message), local=self.chains)
+            run = Run(self._services, made)
             self._call = await run.open()
             if self._gone:
                 self._call.interrupt(Cut.CLIENT_GONE)
-            await run.drive(self._call, self._write, insists=lambda: False)
+            await run.drive(self._call, self._write, must_stream=lambda: False)
         except GatewayError:
             self._forget(previous)
             raise
@@ -137,7 +121,7 @@ class _Connection:
     async def _remember(self, kept: StoredResponse, previous: str | None, made: plan.Plan) -> None:
         before = self.chains.get(previous or "")
         if before is None and previous is not None:
-            before = await self._desk.responses.chain(made.link, previous)
+            before = await self._services.responses.chain(made.link, previous)
         self.chains[kept.id] = [*(before or []), kept]
         while len(self.chains) > REMEMBERED:
             self.chains.popitem(last=False)

@@ -2,75 +2,72 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.types import Receive, Scope, Send
+from crocevia.asgi.fields import read_query
+from crocevia.asgi.http import EventResponse, Response
+from crocevia.asgi.stream import EventStream
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.responses import head, items, wire
+from crocevia.doors.responses import items, queries, wire
 from crocevia.doors.responses.background import UNFINISHED, Background
-from crocevia.doors.responses.frames import DONE, heard, sse
-from crocevia.doors.responses.plan import WRITE, Desk
+from crocevia.doors.responses.caller import Request
+from crocevia.doors.responses.frames import CLOSING, DONE, parsed, sse
 from crocevia.doors.responses.replay import replayed
-from crocevia.doors.responses.requests import answering, check_method, number, query
+from crocevia.doors.responses.services import Services
 from crocevia.runtime.answers_store import StoredResponse
 
-_READ = "operator.read"
+
+async def get(services: Services, background: Background, request: Request) -> Response | EventResponse:
+    """The answer; with `stream` its events, and those to come if it is still being made."""
+    subject, response_id = request.caller.operator.subject, request.params["response_id"]
+    stored = await services.responses.find(subject, response_id)
+    query = read_query(request, queries.Retrieval)
+    job = background.find(subject, response_id)
+    if not query.stream:
+        return Response(200, _shown(stored, job is not None or response_id in services.responses.running))
+    start = 0 if query.starting_after is None else query.starting_after + 1
+    if job is not None:
+        return background.follow(job, start, request)
+    return EventResponse(partial(_replay, stored, start), headers=CLOSING)
 
 
-async def serve(desk: Desk, background: Background, rest: str, scope: Scope, receive: Receive, send: Send) -> None:
-    """`/v1/responses/{id}` and what is below it. Raises GatewayError."""
-    response_id, _, action = rest.partition("/")
-    method = check_method(scope, *_METHODS.get(action, ("GET", "DELETE")))
-    if action not in _METHODS:
-        raise GatewayError(Reason.NOT_FOUND)
-    operator = await desk.operators.authenticate(head.read(scope).approach)
-    operator.grant.demand(_READ if method == "GET" else WRITE)
-    subject = operator.subject
-    if action == "input_items":
-        await _reply(send, _page(await desk.responses.find(subject, response_id), query(scope)))
-    elif action == "cancel":
-        await _cancel(desk, background, subject, response_id, send)
-    elif method == "DELETE":
-        await desk.responses.delete(subject, response_id)
-        await _reply(send, {"id": response_id, "object": "response", "deleted": True})
+async def _replay(stored: StoredResponse, start: int, stream: EventStream) -> None:
+    if stored.events is not None:
+        frames = parsed(stored.events)
     else:
-        await _get(desk, background, subject, response_id, scope, receive, send)
+        frames = replayed(msgspec.json.decode(_shown(stored, False), type=wire.Resource))
+    # Whoever heard more of it in another process is told how it ended at least.
+    await stream.end(sse(frames[min(start, len(frames) - 1) :]) + DONE)
 
 
-_METHODS = {"": ("GET", "DELETE"), "cancel": ("POST",), "input_items": ("GET",)}
+async def delete(services: Services, request: Request) -> Response:
+    """Forget it."""
+    response_id = request.params["response_id"]
+    await services.responses.delete(request.caller.operator.subject, response_id)
+    return Response(200, {"id": response_id, "object": "response", "deleted": True})
 
 
-async def _get(
-    desk: Desk,
-    background: Background,
-    subject: str,
-    response_id: str,
-    scope: Scope,
-    receive: Receive,
-    send: Send,
-) -> None:
-    stored = await desk.responses.find(subject, response_id)
-    params = query(scope)
-    if params.get("stream") not in ("true", "1"):
-        running = background.find(subject, response_id) is not None or response_id in desk.responses.running
-        await reply(send, 200, _shown(stored, running), [])
-        return
-    start = number(params, "starting_after", -1, -1, 1 << 31) + 1
+async def cancel(services: Services, background: Background, request: Request) -> Response:
+    """End the run."""
+    subject, response_id = request.caller.operator.subject, request.params["response_id"]
+    stored = await services.responses.find(subject, response_id)
     job = background.find(subject, response_id)
     if job is not None:
-        await background.follow(job, start, receive, send)
-        return
-    async with answering(send, desk.ping_seconds) as stream:
-        if stored.events is not None:
-            frames = heard(stored.events)
-        else:
-            frames = replayed(msgspec.json.decode(_shown(stored, False), type=wire.Resource))
-        # Whoever heard more of it in another process is told how it ended at least.
-        await stream.end(sse(frames[min(start, len(frames) - 1) :]) + DONE)
+        await background.cancel(job)
+        stored = await services.responses.find(subject, response_id)
+    elif not msgspec.json.decode(stored.resource, type=wire.Resource).background:
+        raise GatewayError(Reason.CANCEL_FOREGROUND)
+    return Response(200, _shown(stored, False))
+
+
+async def input_items(services: Services, request: Request) -> Response:
+    """The items of the request, newest first unless asked otherwise, with ids of their own."""
+    stored = await services.responses.find(request.caller.operator.subject, request.params["response_id"])
+    return Response(200, _page(stored, read_query(request, queries.Listing)))
 
 
 def _shown(stored: StoredResponse, running: bool) -> bytes:
@@ -82,40 +79,24 @@ def _shown(stored: StoredResponse, running: bool) -> bytes:
     return json.encode(msgspec.structs.replace(told, status="failed", error=fault))
 
 
-async def _cancel(desk: Desk, background: Background, subject: str, response_id: str, send: Send) -> None:
-    stored = await desk.responses.find(subject, response_id)
-    job = background.find(subject, response_id)
-    if job is not None:
-        await background.cancel(job)
-        stored = await desk.responses.find(subject, response_id)
-    elif not msgspec.json.decode(stored.resource, type=wire.Resource).background:
-        raise GatewayError(Reason.CANCEL_FOREGROUND)
-    await reply(send, 200, _shown(stored, False), [])
-
-
-def _page(stored: StoredResponse, params: dict[str, str]) -> dict[str, Any]:
-    """The items of the request, newest first unless asked otherwise, with ids of their own."""
-    limit = number(params, "limit", 20, 1, 100)
-    order = params.get("order", "desc")
-    if order not in ("asc", "desc"):
-        raise GatewayError(Reason.ORDER_UNKNOWN, param="order")
+def _page(stored: StoredResponse, query: queries.Listing) -> dict[str, Any]:
     bare = stored.id.removeprefix("resp_")
     rows = [_listed(item, f"item_{bare}_{index}") for index, item in enumerate(items.decoded(stored.input))]
-    if order == "desc":
+    if query.order == "desc":
         rows.reverse()
-    after = params.get("after")
+    after = query.after
     if after is not None:
         ids = [row["id"] for row in rows]
         if after not in ids:
             raise GatewayError(Reason.CURSOR_UNKNOWN, param="after")
         rows = rows[ids.index(after) + 1 :]
-    page = rows[:limit]
+    page = rows[: query.limit]
     return {
         "object": "list",
         "data": page,
         "first_id": page[0]["id"] if page else None,
         "last_id": page[-1]["id"] if page else None,
-        "has_more": len(rows) > limit,
+        "has_more": len(rows) > query.limit,
     }
 
 
@@ -129,7 +110,3 @@ def _listed(item: wire.Item, made_up: str) -> dict[str, Any]:
             kind = "output_text" if item.role == "assistant" else "input_text"
             shown["content"] = [{"type": kind, "text": item.content}]
     return shown
-
-
-async def _reply(send: Send, content: object) -> None:
-    await reply(send, 200, json.encode(content), [])

@@ -14,12 +14,12 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.core.forwarding import Address
 from crocevia.policy.lockout import Lockout, LockoutRules
 from crocevia.policy.operators import (
     READ,
     WRITE,
-    Address,
-    Approach,
+    Credentials,
     Grant,
     Rules,
     by_proxy,
@@ -28,7 +28,6 @@ from crocevia.policy.operators import (
     declared_scopes,
     forwarded,
     is_local,
-    networks,
     same_origin,
 )
 from crocevia.runtime.catalogue import digest
@@ -37,7 +36,7 @@ from crocevia.runtime.control.context import Control
 from crocevia.storage import meta
 from crocevia.storage.home import key_secret
 
-__all__ = ["Approach", "LockoutRules", "Operator", "Operators", "Rules", "networks"]
+__all__ = ["Credentials", "LockoutRules", "Operator", "Operators", "Rules"]
 
 KEY_SCOPES: Final = frozenset({READ, WRITE})  # of an API key: it uses agents, it does not administer
 _LOCAL: Final = "local"
@@ -73,43 +72,43 @@ class Operators:
         self._clock = clock
         self._known: dict[str, Operator] = {}  # by secret: one or two, since only right ones get in
 
-    async def authenticate(self, approach: Approach) -> Operator:
+    async def authenticate(self, credentials: Credentials) -> Operator:
         """Who is asking.
 
         Raises GatewayError: FORBIDDEN (a proxy is between and nobody says for whom), UNAUTHENTICATED, RATE_LIMITED
         after too many wrong secrets from there.
         """
-        bearer = approach.bearer
+        bearer = credentials.bearer
         known = self._known.get(bearer) if bearer is not None else None
-        if known is not None and self._lockout.clear and not forwarded(approach):
+        if known is not None and self._lockout.clear and not forwarded(credentials):
             return known
-        return await self._prove(approach, bearer)
+        return await self._prove(credentials, bearer)
 
-    async def _prove(self, approach: Approach, bearer: str | None) -> Operator:
-        address = client(approach, self._rules)
+    async def _prove(self, credentials: Credentials, bearer: str | None) -> Operator:
+        address = client(credentials, self._rules)
         if bearer is not None and bearer.startswith(PREFIX):
             return await self._by_key(bearer, address)
         if self._rules.mode == "none":
-            if not same_origin(approach):
+            if not same_origin(credentials):
                 raise GatewayError(Reason.UNAUTHENTICATED)
-            return self._operator("gateway-auth:none", declared_scopes(approach))
+            return self._operator("gateway-auth:none", declared_scopes(credentials))
         if self._rules.mode == "trusted-proxy":
-            user = by_proxy(approach, self._rules, _is_own)
+            user = by_proxy(credentials, self._rules, _is_own)
             if user is not None:
-                return self._operator(f"trusted-proxy:{user}", declared_scopes(approach))
-            if not (is_local(approach) and self._rules.password is not None):
+                return self._operator(f"trusted-proxy:{user}", declared_scopes(credentials))
+            if not (is_local(credentials) and self._rules.password is not None):
                 raise GatewayError(Reason.UNAUTHENTICATED)
-        return await self._by_secret(approach, address)
+        return await self._by_secret(credentials, address)
 
-    async def _by_secret(self, approach: Approach, address: Address | None) -> Operator:
+    async def _by_secret(self, credentials: Credentials, address: Address | None) -> Operator:
         self._check_lockout(address)
-        found = by_secret(approach, self._rules, self._is_token)
+        found = by_secret(credentials, self._rules, self._is_token)
         if found is None:
             raise GatewayError(Reason.UNAUTHENTICATED)
         if not found:
             await self._fail(address)
         self._lockout.succeeded(_place(address))
-        return self._remember(approach.bearer or "")
+        return self._remember(credentials.bearer or "")
 
     def _remember(self, secret: str) -> Operator:
         """The holder of the shared secret, which is proved once: digests are not cheap."""

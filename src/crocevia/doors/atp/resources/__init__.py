@@ -1,6 +1,6 @@
 """Thin handlers, one module per resource: each with its rows of the door's table."""
 
-from crocevia.doors.atp.operation import Operation
+from crocevia.asgi.http import Operation
 from crocevia.doors.atp.resources import (
     agents,
     api_keys,

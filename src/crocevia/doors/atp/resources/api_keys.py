@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, data
+from crocevia.asgi.http import NO_CONTENT, Operation, Response, data
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import api_keys as wire
 from crocevia.doors.atp.wire.common import one_form
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     body: wire.ApiKeyCreate = request.body
-    made, token = await request.control.keys.create(
-        request.user_id, one_form(body.name), body.expires_at, tuple(dict.fromkeys(body.scopes))
+    made, token = await request.caller.control.keys.create(
+        request.caller.user_id, one_form(body.name), body.expires_at, tuple(dict.fromkeys(body.scopes))
     )
     return data(wire.created(made, token), 201)
 
 
-async def listed(request: Request) -> Answer:
-    return data([wire.api_key(found) for found in await request.control.keys.listed(request.user_id)])
+async def listed(request: Request) -> Response:
+    return data([wire.api_key(found) for found in await request.caller.control.keys.listed(request.caller.user_id)])
 
 
-async def revoke(request: Request) -> Answer:
-    await request.control.keys.revoke(request.user_id, request.params["key_id"])
+async def revoke(request: Request) -> Response:
+    await request.caller.control.keys.revoke(request.caller.user_id, request.params["key_id"])
     return NO_CONTENT
 
 
@@ -33,6 +34,7 @@ OPERATIONS = (
         "Create a key; its token is in this answer and nowhere else. Without `expires_at` it holds for 30 days.",
         body=wire.ApiKeyCreate,
         result=wire.ApiKeyCreated,
+        wrapped=True,
         status=201,
         per_minute=60,
     ),
@@ -43,6 +45,7 @@ OPERATIONS = (
         listed,
         "The caller's newest 1,000 keys, revoked ones too, newest first.",
         result=list[wire.ApiKey],
+        wrapped=True,
     ),
     Operation(
         "deleteApiKey",

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 from urllib.parse import urlencode
 
-from crocevia.doors.atp.operation import Answer, Operation, Request, data
-from crocevia.doors.atp.query import read_query
+from crocevia.asgi.fields import read_query
+from crocevia.asgi.http import Operation, Response, data
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import chats as wire
 from crocevia.runtime.control import chats
 
 
-async def create(request: Request) -> Answer:
-    made = await chats.create(request.control, request.user_id, request.params["workspace_id"], request.body.team_id)
+async def create(request: Request) -> Response:
+    made = await chats.create(
+        request.caller.control, request.caller.user_id, request.params["workspace_id"], request.body.team_id
+    )
     return data(wire.chat(made), 201)
 
 
-async def listed(request: Request) -> Answer:
+async def listed(request: Request) -> Response:
     query = read_query(request, wire.ChatQuery)
     workspace_id = request.params["workspace_id"]
     # One more than asked for tells whether there is a next page.
-    found = await chats.listed(request.control, request.user_id, workspace_id, query.before, query.per_page + 1)
+    found = await chats.listed(
+        request.caller.control, request.caller.user_id, workspace_id, query.before, query.per_page + 1
+    )
     page = found[: query.per_page]
     following = urlencode({"before": page[-1].id, "per_page": query.per_page}) if len(found) > len(page) else None
     links = wire.ChatLinks(next=following and f"{request.scope['path']}?{following}")
-    return Answer(200, wire.ChatCollection(data=[wire.chat(chat) for chat in page], links=links))
+    return Response(200, wire.ChatCollection(data=[wire.chat(chat) for chat in page], links=links))
 
 
-async def get(request: Request) -> Answer:
-    found = await chats.get(request.control, request.user_id, request.params["workspace_id"], request.params["chat_id"])
+async def get(request: Request) -> Response:
+    found = await chats.get(
+        request.caller.control, request.caller.user_id, request.params["workspace_id"], request.params["chat_id"]
+    )
     return data(wire.chat(found))
 
 
@@ -40,6 +47,7 @@ OPERATIONS = (
         "Create a chat with one of the caller's teams.",
         body=wire.ChatCreateRequest,
         result=wire.Chat,
+        wrapped=True,
         status=201,
     ),
     Operation(
@@ -50,7 +58,6 @@ OPERATIONS = (
         "The newest 1,000 chats of a workspace, newest first; `links.next` leads to the ones before them.",
         result=wire.ChatCollection,
         query=wire.ChatQuery,
-        bare=True,
     ),
     Operation(
         "getChat",
@@ -59,5 +66,6 @@ OPERATIONS = (
         get,
         "One chat.",
         result=wire.Chat,
+        wrapped=True,
     ),
 )

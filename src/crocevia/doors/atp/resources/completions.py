@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
+from crocevia.asgi.fields import read_query
+from crocevia.asgi.http import Operation, Response, data
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.atp.operation import Answer, Operation, Request, Rule, data
-from crocevia.doors.atp.query import read_query
+from crocevia.doors.atp.caller import Request, Rule
 from crocevia.doors.atp.wire import completions as wire
 from crocevia.runtime.control import completions
 
 
-async def listed(request: Request) -> Answer:
+async def listed(request: Request) -> Response:
     query = read_query(request, wire.CompletionQuery)
     wanted = completions.Filter(
         status=query.status,
@@ -22,21 +23,25 @@ async def listed(request: Request) -> Answer:
     )
     params = request.params
     page = await completions.page(
-        request.control,
-        request.user_id,
+        request.caller.control,
+        request.caller.user_id,
         params["workspace_id"],
         params["chat_id"],
         wanted,
         query.page,
         query.per_page,
     )
-    return Answer(200, _collection(request, query, page))
+    return Response(200, _collection(request, query, page))
 
 
-async def get(request: Request) -> Answer:
+async def get(request: Request) -> Response:
     params = request.params
     found = await completions.get(
-        request.control, request.user_id, params["workspace_id"], params["chat_id"], params["completion_id"]
+        request.caller.control,
+        request.caller.user_id,
+        params["workspace_id"],
+        params["chat_id"],
+        params["completion_id"],
     )
     return data(_shown(request, found))
 
@@ -70,8 +75,8 @@ def _collection(request: Request, query: wire.CompletionQuery, page: completions
 
 
 def _shown(request: Request, value: completions.Completion) -> wire.Completion:
-    assert request.version is not None
-    shown = wire.completion(value, request.version.number)
+    assert request.caller.version is not None
+    shown = wire.completion(value, request.caller.version.number)
     if shown is None:
         raise GatewayError(Reason.CONTRACT_UPGRADE_REQUIRED)
     return shown
@@ -92,7 +97,6 @@ OPERATIONS = (
         "The completions of a chat, newest first. Version 2 has no word for an unknown cost: such a page is 426 there.",
         result=wire.CompletionCollection,
         query=wire.CompletionQuery,
-        bare=True,
         rule=Rule.BOTH,
     ),
     Operation(
@@ -102,6 +106,7 @@ OPERATIONS = (
         get,
         "One completion; contract 3 shows its immutable terminal snapshot.",
         result=wire.Completion,
+        wrapped=True,
         rule=Rule.BOTH,
     ),
 )

@@ -8,12 +8,12 @@ from typing import Any
 import msgspec
 
 from crocevia.asgi.body import UPLOAD_SECONDS
+from crocevia.asgi.fields import read_query
+from crocevia.asgi.http import Operation, Response, Stream, data
 from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.delivery import attachment, deliver
 from crocevia.doors.atp.form import FileForm
-from crocevia.doors.atp.operation import Answer, Operation, Request, Stream, data
-from crocevia.doors.atp.origin import origin
-from crocevia.doors.atp.query import read_query
 from crocevia.doors.atp.wire import images as wire
 from crocevia.runtime.control import images, uploads
 
@@ -26,39 +26,41 @@ def webhook_data(secret: bytes, generation: images.Generation) -> dict[str, Any]
     return told
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     job = wire.job(request.body)
-    made = await images.create(request.control, request.user_id, job, origin(request))
+    made = await images.create(request.caller.control, request.caller.user_id, job, request.origin)
     return data(wire.accepted(made), 202)
 
 
-async def get(request: Request) -> Answer:
-    found = await images.get(request.control, request.user_id, request.params["record"])
-    return data(wire.status(found, request.control.catalogue.current.secret, origin(request)))
+async def get(request: Request) -> Response:
+    found = await images.get(request.caller.control, request.caller.user_id, request.params["record"])
+    return data(wire.status(found, request.caller.control.catalogue.current.secret, request.origin))
 
 
-async def upload(request: Request) -> Answer:
+async def upload(request: Request) -> Response:
     form = FileForm(request, images.MAX_UPLOAD)
     try:
         async with asyncio.timeout(UPLOAD_SECONDS):
-            received = await uploads.receive(request.control, form.pieces())
+            received = await uploads.receive(request.caller.control, form.pieces())
     except TimeoutError:
         raise GatewayError(Reason.BODY_TOO_SLOW, seconds=int(UPLOAD_SECONDS)) from None
     except GatewayError as error:
         if error.code is not Code.TOO_LARGE:
             raise
         raise error.at("file", code=Code.INVALID_REQUEST) from None
-    return data(wire.upload(await images.upload(request.control, request.user_id, form.name, received)), 201)
+    return data(
+        wire.upload(await images.upload(request.caller.control, request.caller.user_id, form.name, received)), 201
+    )
 
 
-async def models(request: Request) -> Answer:
-    return data([wire.entry(spec, settings) for spec, settings in images.models(request.control)])
+async def models(request: Request) -> Response:
+    return data([wire.entry(spec, settings) for spec, settings in images.models(request.caller.control)])
 
 
 async def artifact(request: Request) -> Stream:
     query = read_query(request, wire.ArtifactQuery)
     kept, file = await images.artifact(
-        request.control, query.generation, query.artifact, query.expires, query.signature
+        request.caller.control, query.generation, query.artifact, query.expires, query.signature
     )
     ending = kept.mime_type.partition("/")[2].partition("+")[0]
     headers = (
@@ -77,6 +79,7 @@ OPERATIONS = (
         "Order a picture. It is made afterwards; the webhook tells, and the status address shows, when it is there.",
         body=wire.ImageGenerationRequest,
         result=wire.ImageGenerationAccepted,
+        wrapped=True,
         status=202,
         per_minute=30,
         max_body=_BODY,
@@ -88,6 +91,7 @@ OPERATIONS = (
         get,
         "How far a picture is; its files have signed addresses. It is forgotten two hours after it was ordered.",
         result=wire.ImageGenerationStatus,
+        wrapped=True,
     ),
     Operation(
         "uploadImage",
@@ -96,6 +100,7 @@ OPERATIONS = (
         upload,
         "Keep a picture (png, jpeg, webp, gif; at most 10,240 KB) for one generation, for two hours.",
         result=wire.ImageUpload,
+        wrapped=True,
         status=201,
         per_minute=20,
         upload=True,
@@ -107,6 +112,7 @@ OPERATIONS = (
         models,
         "The models that make pictures, and what they can be told.",
         result=list[wire.ModelCatalogEntry],
+        wrapped=True,
     ),
     Operation(
         "downloadArtifact",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from crocevia.doors.atp.operation import Answer, Operation, Request
+from crocevia.asgi.http import Operation, Response
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import models as wire
 from crocevia.runtime.control import models
 
 
-async def listed(request: Request) -> Answer:
-    return Answer(200, wire.model_list(await models.choice(request.control, request.user_id)))
+async def listed(request: Request) -> Response:
+    return Response(200, wire.model_list(await models.choice(request.caller.control, request.caller.user_id)))
 
 
 OPERATIONS = (
@@ -19,6 +20,5 @@ OPERATIONS = (
         listed,
         "The models that agents can choose, the caller's teams, and the defaults by role.",
         result=wire.ModelList,
-        bare=True,
     ),
 )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from crocevia.doors.atp.operation import Answer, Operation, Request, data
+from crocevia.asgi.http import Operation, Response, data
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import service as wire
 from crocevia.doors.atp.wire.common import moment
 
 
-async def up(request: Request) -> Answer:
-    control = request.control
+async def up(request: Request) -> Response:
+    control = request.caller.control
     status = "ok" if control.database.failing_since is None else "unavailable"
     return data(
         wire.Health(status=status, timestamp=moment(control.clock()), app="crocevia", env="production"),
@@ -16,12 +17,14 @@ async def up(request: Request) -> Answer:
     )
 
 
-async def jwks(request: Request) -> Answer:
-    return Answer(200, wire.JwksDocument(keys=request.control.signer.published()))
+async def jwks(request: Request) -> Response:
+    return Response(200, wire.JwksDocument(keys=request.caller.control.signer.published()))
 
 
 OPERATIONS = (
-    Operation("healthCheck", "GET", "/up", up, "Whether the service works.", result=wire.Health, public=True),
+    Operation(
+        "healthCheck", "GET", "/up", up, "Whether the service works.", result=wire.Health, wrapped=True, public=True
+    ),
     Operation(
         "getJwks",
         "GET",
@@ -29,7 +32,6 @@ OPERATIONS = (
         jwks,
         "The public keys of API keys and of requests to client tools, active and retired.",
         result=wire.JwksDocument,
-        bare=True,
         public=True,
     ),
 )

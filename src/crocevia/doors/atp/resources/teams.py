@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from msgspec import UNSET
 
-from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, data
+from crocevia.asgi.http import NO_CONTENT, Operation, Response, data
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import teams as wire
 from crocevia.doors.atp.wire.common import changes, one_form
 from crocevia.runtime.control import teams
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     body: wire.TeamCreateRequest = request.body
     made = await teams.create(
-        request.control,
-        request.user_id,
+        request.caller.control,
+        request.caller.user_id,
         one_form(body.name),
         body.description,
         body.orchestrator_id,
@@ -23,27 +24,29 @@ async def create(request: Request) -> Answer:
     return data(wire.team(made), 201)
 
 
-async def listed(request: Request) -> Answer:
-    return data([wire.team(found) for found in await teams.listed(request.control, request.user_id)])
+async def listed(request: Request) -> Response:
+    return data([wire.team(found) for found in await teams.listed(request.caller.control, request.caller.user_id)])
 
 
-async def get(request: Request) -> Answer:
-    return data(wire.team(await teams.get(request.control, request.user_id, request.params["team_id"])))
+async def get(request: Request) -> Response:
+    return data(wire.team(await teams.get(request.caller.control, request.caller.user_id, request.params["team_id"])))
 
 
-async def update(request: Request) -> Answer:
+async def update(request: Request) -> Response:
     body: wire.TeamUpdateRequest = request.body
     new = changes(body)
     new.pop("members", None)
     if "name" in new:
         new["name"] = one_form(new["name"])
     members = None if body.members is UNSET else wire.memberships(body.members)
-    changed = await teams.update(request.control, request.user_id, request.params["team_id"], new, members)
+    changed = await teams.update(
+        request.caller.control, request.caller.user_id, request.params["team_id"], new, members
+    )
     return data(wire.team(changed))
 
 
-async def delete(request: Request) -> Answer:
-    await teams.delete(request.control, request.user_id, request.params["team_id"])
+async def delete(request: Request) -> Response:
+    await teams.delete(request.caller.control, request.caller.user_id, request.params["team_id"])
     return NO_CONTENT
 
 
@@ -56,6 +59,7 @@ OPERATIONS = (
         "Create a team: an orchestrator of mode primary, and members in order.",
         body=wire.TeamCreateRequest,
         result=wire.Team,
+        wrapped=True,
         status=201,
     ),
     Operation(
@@ -65,8 +69,9 @@ OPERATIONS = (
         listed,
         "The caller's teams, oldest first; at most 1,000 exist.",
         result=list[wire.Team],
+        wrapped=True,
     ),
-    Operation("getTeam", "GET", "/teams/{team_id}", get, "One team.", result=wire.Team),
+    Operation("getTeam", "GET", "/teams/{team_id}", get, "One team.", result=wire.Team, wrapped=True),
     Operation(
         "updateTeam",
         "PUT",
@@ -75,6 +80,7 @@ OPERATIONS = (
         "Change a team; `members` replaces the members whole.",
         body=wire.TeamUpdateRequest,
         result=wire.Team,
+        wrapped=True,
     ),
     Operation(
         "deleteTeam",

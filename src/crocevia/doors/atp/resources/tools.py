@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from crocevia.doors.atp.operation import NO_CONTENT, Answer, Operation, Request, data
+from crocevia.asgi.http import NO_CONTENT, Operation, Response, data
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import tools as wire
 from crocevia.doors.atp.wire.common import changes
 from crocevia.runtime.control import tools
 
 
-async def create(request: Request) -> Answer:
+async def create(request: Request) -> Response:
     body: wire.UserToolCreateRequest = request.body
     made = await tools.create(
-        request.control, request.user_id, body.name, body.parameters, body.description, body.timeout_seconds
+        request.caller.control,
+        request.caller.user_id,
+        body.name,
+        body.parameters,
+        body.description,
+        body.timeout_seconds,
     )
     return data(wire.tool(made), 201)
 
 
-async def listed(request: Request) -> Answer:
-    return data([wire.tool(found) for found in await tools.listed(request.control, request.user_id)])
+async def listed(request: Request) -> Response:
+    return data([wire.tool(found) for found in await tools.listed(request.caller.control, request.caller.user_id)])
 
 
-async def get(request: Request) -> Answer:
-    return data(wire.tool(await tools.get(request.control, request.user_id, request.params["name"])))
+async def get(request: Request) -> Response:
+    return data(wire.tool(await tools.get(request.caller.control, request.caller.user_id, request.params["name"])))
 
 
-async def update(request: Request) -> Answer:
+async def update(request: Request) -> Response:
     new = changes(request.body)
-    return data(wire.tool(await tools.update(request.control, request.user_id, request.params["name"], new)))
+    return data(
+        wire.tool(await tools.update(request.caller.control, request.caller.user_id, request.params["name"], new))
+    )
 
 
-async def delete(request: Request) -> Answer:
-    await tools.delete(request.control, request.user_id, request.params["name"])
+async def delete(request: Request) -> Response:
+    await tools.delete(request.caller.control, request.caller.user_id, request.params["name"])
     return NO_CONTENT
 
 
@@ -43,6 +51,7 @@ OPERATIONS = (
         "Register a client tool, for all workspaces of the caller.",
         body=wire.UserToolCreateRequest,
         result=wire.UserTool,
+        wrapped=True,
         status=201,
     ),
     Operation(
@@ -52,8 +61,9 @@ OPERATIONS = (
         listed,
         "The caller's client tools, oldest first; at most 1,000 exist.",
         result=list[wire.UserTool],
+        wrapped=True,
     ),
-    Operation("getUserTool", "GET", "/tools/{name}", get, "One client tool.", result=wire.UserTool),
+    Operation("getUserTool", "GET", "/tools/{name}", get, "One client tool.", result=wire.UserTool, wrapped=True),
     Operation(
         "updateUserTool",
         "PUT",
@@ -62,6 +72,7 @@ OPERATIONS = (
         "Change description, parameters or timeout_seconds.",
         body=wire.UserToolUpdateRequest,
         result=wire.UserTool,
+        wrapped=True,
     ),
     Operation(
         "deleteUserTool",

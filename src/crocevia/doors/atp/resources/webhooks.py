@@ -4,25 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 
-from crocevia.doors.atp import fields
-from crocevia.doors.atp.body import read_whole
-from crocevia.doors.atp.operation import Answer, Operation, Request
+from crocevia.asgi import fields
+from crocevia.asgi.http import Operation, Response
+from crocevia.doors.atp.caller import Request
 from crocevia.doors.atp.wire import webhooks as wire
 from crocevia.runtime.control import provider_callbacks as webhooks
 
 _BODY = 1024 * 1024
+_BODY_SECONDS = 60.0
 
 
-async def receive(request: Request) -> Answer:
-    request.control.throttle.admit("providers", "webhooks", webhooks.PER_MINUTE)
-    body = await read_whole(request, _BODY)
+async def receive(request: Request) -> Response:
+    request.caller.control.throttle.admit("providers", "webhooks", webhooks.PER_MINUTE)
+    body = await request.read(_BODY, _BODY_SECONDS)
     lines = request.scope["headers"]
     times = Counter(name for name, _ in lines)
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in lines if times[name] == 1}
-    webhooks.receive(request.control, request.params["provider"], headers, body)
+    webhooks.receive(request.caller.control, request.params["provider"], headers, body)
     if body:
         fields.read(body, wire.ProviderWebhookPayload)
-    return Answer(200, wire.WebhookOk())
+    return Response(200, wire.WebhookOk())
 
 
 OPERATIONS = (
@@ -34,7 +35,6 @@ OPERATIONS = (
         "For providers, not for clients: what is signed by the provider is acknowledged.",
         result=wire.WebhookOk,
         public=True,
-        bare=True,
         refuses=(401, 405, 429),
     ),
 )

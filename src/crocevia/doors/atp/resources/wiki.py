@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Final
 
+from crocevia.asgi.http import Operation, Response
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.atp.operation import Answer, Operation, Request, Rule
+from crocevia.doors.atp.caller import Request, Rule
 
 _WORKSPACE: Final = "/workspaces/{workspace_id}"
 
 
-async def absent(request: Request) -> Answer:
+async def absent(request: Request) -> Response:
     raise GatewayError(Reason.NOT_FOUND)
 
 

@@ -12,7 +12,7 @@ from crocevia.core.catalogue import ModelSpec
 from crocevia.core.declared import FieldError
 from crocevia.core.errors import Reason
 from crocevia.core.images import ImageRequest, ImageSetting
-from crocevia.doors.atp.routing import PREFIX
+from crocevia.doors.atp.document import PREFIX
 from crocevia.doors.atp.wire.common import Closed, Request, moment, moment_or_none
 from crocevia.runtime.control import images as control
 

@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import time
+from functools import partial
 from typing import Final
 
-from crocevia.asgi.answers import reply
-from crocevia.asgi.hangup import watching
+from crocevia.asgi.http import EventResponse, Response
 from crocevia.asgi.stream import EventStream
-from crocevia.asgi.types import Receive, Scope, Send
 from crocevia.core import json
 from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
-from crocevia.doors.responses import head, items, options, orders
+from crocevia.doors.responses import items, options, orders
 from crocevia.doors.responses import wire as common
+from crocevia.doors.responses.caller import Caller, Request, session_key
 from crocevia.doors.responses.chat import wire
 from crocevia.doors.responses.chat.encode import ChatEncoder, whole
-from crocevia.doors.responses.errors import expected, failure, refuse
-from crocevia.doors.responses.head import Head
+from crocevia.doors.responses.errors import failure
 from crocevia.doors.responses.items import Placed
 from crocevia.doors.responses.options import Tools
-from crocevia.doors.responses.plan import WRITE, Desk
-from crocevia.doors.responses.requests import body_of
+from crocevia.doors.responses.services import Services
 from crocevia.doors.responses.targets import Target
 from crocevia.runtime.gateway import CallDraft, Cut
 from crocevia.runtime.turns.run_service import Work
@@ -32,20 +30,17 @@ ENCODE: Final = "chat.completions"
 MOST_STOPS: Final = 4
 
 
-async def complete(desk: Desk, scope: Scope, receive: Receive, send: Send) -> None:
-    """Raises GatewayError for what is refused before anything was sent."""
-    asked = head.read(scope)
-    operator = await desk.operators.authenticate(asked.approach)
-    operator.grant.demand(WRITE)
-    body = await body_of(desk, asked, receive)
-    request = json.decode(body or b"{}", wire.Request)
-    target = await desk.targets.choose(operator, asked, request.model or desk.targets.prefix)
-    tools = options.tools(_tools(request.tools), request.tool_choice)
-    draft, added = await _draft(desk, target, asked, request, tools, len(body))
+async def complete(services: Services, request: Request) -> Response | EventResponse:
+    """One answer."""
+    body: wire.Request = request.take()
+    caller, operator = request.caller, request.caller.operator
+    target = await services.targets.choose(caller, body.model or services.targets.prefix)
+    tools = options.tools(_tools(body.tools), body.tool_choice)
+    draft, added = await _draft(services, target, caller, body, tools, request.size)
     if not target.acts:
-        call: Work = desk.gateway.open_model(operator.user_id, target.model, draft)
+        call: Work = services.gateway.open_model(operator.user_id, target.model, draft)
     else:
-        call = await desk.runs.open(
+        call = await services.runs.open(
             orders.order(
                 operator,
                 target,
@@ -57,40 +52,39 @@ async def complete(desk: Desk, scope: Scope, receive: Receive, send: Send) -> No
                 place=orders.place_of(target, [], named=False, kept=False, stays=False),
             )
         )
-    with watching(receive, lambda: call.interrupt(Cut.CLIENT_GONE)):
-        await (_stream if request.stream else _whole)(desk, call, request, tools, send)
+    model = body.model or services.targets.prefix
+    if body.stream:
+        usage = body.stream_options is not None and bool(body.stream_options.include_usage)
+        return EventResponse(partial(_stream, request, call, tools, model, usage), _failed)
+    return await _whole(request, call, tools, model)
 
 
-async def _stream(desk: Desk, call: Work, request: wire.Request, tools: Tools, send: Send) -> None:
-    usage = request.stream_options is not None and bool(request.stream_options.include_usage)
-    encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), _model(desk, request), usage=usage)
-    async with EventStream(send, desk.ping_seconds) as stream:
-        try:
-            async with call:
-                async for batch in call:
-                    if data := encoder.feed(batch):
-                        await stream.write(data)
-                    call.bytes_out = stream.sent
-                _check(call, tools)
-                await stream.end(encoder.end(call.fold.answer()))
+async def _stream(request: Request, call: Work, tools: Tools, model: str, usage: bool, stream: EventStream) -> None:
+    encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), model, usage=usage)
+    with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
+        async with call:
+            async for batch in call:
+                if data := encoder.feed(batch):
+                    await stream.write(data)
                 call.bytes_out = stream.sent
-        except Exception as error:
-            known = expected(error)
-            if stream.started:
-                await stream.end(b"data: " + json.encode({"error": failure(known)}) + b"\n\ndata: [DONE]\n\n")
-            else:
-                await refuse(send, known)
+            _check(call, tools)
+            await stream.end(encoder.end(call.fold.answer()))
+            call.bytes_out = stream.sent
 
 
-async def _whole(desk: Desk, call: Work, request: wire.Request, tools: Tools, send: Send) -> None:
-    try:
+def _failed(error: GatewayError) -> bytes:
+    """How a stream ends that cannot go on."""
+    return b"data: " + json.encode({"error": failure(error)}) + b"\n\ndata: [DONE]\n\n"
+
+
+async def _whole(request: Request, call: Work, tools: Tools, model: str) -> Response:
+    with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
         async with call:
             answer = await call.answer()
             _check(call, tools)
-            data = whole(answer, new_id("chatcmpl"), int(time.time()), _model(desk, request))
-            call.bytes_out = await reply(send, 200, data, [])
-    except Exception as error:
-        await refuse(send, expected(error))
+            data = whole(answer, new_id("chatcmpl"), int(time.time()), model)
+            call.bytes_out = len(data)
+    return Response(200, data)
 
 
 def _check(call: Work, tools: Tools) -> None:
@@ -100,19 +94,15 @@ def _check(call: Work, tools: Tools) -> None:
     options.check_met(tools.choice, tools.offered, tuple(asked.name for asked in answer.tool_calls))
 
 
-def _model(desk: Desk, request: wire.Request) -> str:
-    return request.model or desk.targets.prefix
-
-
 async def _draft(
-    desk: Desk, target: Target, asked: Head, request: wire.Request, tools: Tools, bytes_in: int
+    services: Services, target: Target, caller: Caller, request: wire.Request, tools: Tools, bytes_in: int
 ) -> tuple[CallDraft, str | None]:
     """The call, and what joins the words of its agent."""
     if request.n not in (None, 1):
         raise GatewayError(Reason.NUMBER_WITHIN, param="n", path="n", least=1, most=1)
-    session = head.session_key(asked)
+    session = session_key(caller)
     placed = _placed(request.messages)
-    taken = await desk.intake.take(items.sources(placed), images=target.sees)
+    taken = await services.intake.take(items.sources(placed), images=target.sees)
     talk = items.converse(placed, {one.param: one for one in taken})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.CHAT_EMPTY, param="messages")

@@ -8,6 +8,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import UNSET
 
+from crocevia.asgi.http import Request
 from crocevia.core import json
 from crocevia.core.declared import FieldError, Problem, Refused, join
 from crocevia.core.errors import GatewayError, Reason, say
@@ -36,6 +37,16 @@ def convert(table: dict[str, Any], kind: type[S], *, strict: bool = True) -> S:
         return msgspec.convert(table, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise Refused(_problems(table, kind, strict) or [_problem(error)]) from None
+
+
+def read_query(request: Request[Any], kind: type[S]) -> S:
+    """The struct that the query spells; parameters that it does not know are ignored. Raises Refused."""
+    known = {field.encode_name for field in msgspec.structs.fields(kind)}
+    given = {name: values for name, values in request.query.items() if name in known}
+    twice = [Problem(name, say(Reason.GIVEN_TWICE)) for name, values in given.items() if len(values) > 1]
+    if twice:
+        raise Refused(twice)
+    return convert({name: values[0] for name, values in given.items()}, kind, strict=False)
 
 
 def _problems(table: dict[str, Any], kind: type[msgspec.Struct], strict: bool) -> list[Problem]:

@@ -1,0 +1,23 @@
+"""What the whole door works with."""
+
+from __future__ import annotations
+
+import msgspec
+
+from crocevia.doors.responses.targets import Targets
+from crocevia.runtime.answers_store import Responses
+from crocevia.runtime.control.operators import Operators
+from crocevia.runtime.gateway import Gateway
+from crocevia.runtime.text_intake import Intake
+from crocevia.runtime.turns.run_service import RunService
+
+
+class Services(msgspec.Struct, frozen=True):
+    """Handed to every endpoint of the door."""
+
+    gateway: Gateway
+    runs: RunService
+    operators: Operators
+    targets: Targets
+    responses: Responses
+    intake: Intake
