@@ -43,7 +43,7 @@ STREAM = (
 
 async def spent(place: Place) -> int:
     project = place.service.catalogue.current.projects["casa"]
-    return place.service.gateway.spend.standing(project).spent
+    return place.service.gateway.spend.status(project).spent
 
 
 def test_twenty_parallel_calls_against_money_for_one_reach_the_provider_at_most_twice() -> None:

@@ -11,7 +11,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.policy.admission import Admission, Permit
-from crocevia.policy.budget import Budget, Hold, Ledger
+from crocevia.policy.budget import Budget, Ledger, Reservation
 from crocevia.policy.periods import day_of
 
 NOON = 1_793_000_000.0  # a day on which clocks change in Rome is near
@@ -32,9 +32,9 @@ def test_what_does_not_fit_beside_what_is_held_is_refused_until_it_does() -> Non
     assert refused(ledger, budget, 30).retry_after == 1
     first.settle(10)
     second = ledger.reserve("casa", budget, 90, NOON)
-    assert ledger.standing("casa", budget, NOON).spent == 10
+    assert ledger.status("casa", budget, NOON).spent == 10
     second.release()
-    assert ledger.standing("casa", budget, NOON).reserved == 0
+    assert ledger.status("casa", budget, NOON).reserved == 0
 
 
 def test_a_budget_smaller_than_any_estimate_still_serves_one_call_at_a_time() -> None:
@@ -50,7 +50,7 @@ def test_a_budget_smaller_than_any_estimate_still_serves_one_call_at_a_time() ->
         hold.settle(10)
         calls += 1
     assert calls == 2
-    assert ledger.standing("casa", budget, NOON).spent == 20
+    assert ledger.status("casa", budget, NOON).spent == 20
 
 
 def test_the_wait_is_exactly_until_the_next_day_of_the_zone() -> None:
@@ -68,7 +68,7 @@ def test_a_call_belongs_to_the_day_it_was_admitted_on() -> None:
     tomorrow = day_of(NOON, "UTC").until
     fresh = ledger.reserve("casa", budget, 10, tomorrow)
     late.settle(9)
-    assert ledger.standing("casa", budget, tomorrow).spent == 0
+    assert ledger.status("casa", budget, tomorrow).spent == 0
     fresh.settle(10)
     assert ledger.reserved() == 0
 
@@ -85,7 +85,7 @@ def test_ending_twice_counts_once() -> None:
     assert hold.settle(3) is not None
     assert hold.settle(3) is None
     hold.release()
-    standing = ledger.standing("casa", budget, NOON)
+    standing = ledger.status("casa", budget, NOON)
     assert (standing.spent, standing.reserved) == (3, 0)
 
 
@@ -100,9 +100,9 @@ def test_a_correction_reopens_an_exhausted_day_and_cannot_make_credit() -> None:
     ledger.remember("casa", budget, 12_000, NOON)
     refused(ledger, budget, 1)
     ledger.correct("casa", budget, -11_995, NOON)
-    assert ledger.standing("casa", budget, NOON).spent == 5
+    assert ledger.status("casa", budget, NOON).spent == 5
     ledger.correct("casa", budget, -99_999, NOON)
-    assert ledger.standing("casa", budget, NOON).spent == 0
+    assert ledger.status("casa", budget, NOON).spent == 0
 
 
 def test_the_soft_threshold_is_told_once_a_day() -> None:
@@ -124,7 +124,7 @@ def test_a_zone_that_changes_takes_today_along() -> None:
     there = Budget(daily=10, timezone="Asia/Tokyo")
     ledger.move("casa", there, NOON)
     refused(ledger, there, 1)
-    assert ledger.standing("casa", there, NOON).day == day_of(NOON, "Asia/Tokyo")
+    assert ledger.status("casa", there, NOON).day == day_of(NOON, "Asia/Tokyo")
 
 
 class Days(RuleBasedStateMachine):
@@ -135,7 +135,7 @@ class Days(RuleBasedStateMachine):
         self.ledger, self.slots = Ledger(), Admission()
         self.budget = Budget(daily=daily, timezone=ROME)
         self.now = NOON
-        self.open: list[tuple[str, Hold, Permit, int, str]] = []
+        self.open: list[tuple[str, Reservation, Permit, int, str]] = []
         self.spent: dict[tuple[str, str], int] = {}
 
     def _today(self) -> str:
@@ -143,19 +143,19 @@ class Days(RuleBasedStateMachine):
 
     @rule(tenant=st.sampled_from("abc"), estimate=st.integers(0, 120))
     def admit(self, tenant: str, estimate: int) -> None:
-        standing = self.ledger.standing(tenant, self.budget, self.now)
+        standing = self.ledger.status(tenant, self.budget, self.now)
         try:
             hold = self.ledger.reserve(tenant, self.budget, estimate, self.now)
         except GatewayError:
             left = (self.budget.daily or 0) - standing.spent - standing.reserved
             assert left < estimate and (left <= 0 or standing.reserved)
-            assert self.ledger.standing(tenant, self.budget, self.now) == standing
+            assert self.ledger.status(tenant, self.budget, self.now) == standing
             return
         try:
             permit = self.slots.admit(tenant, hourly=None, concurrency=3, now=self.now)
         except GatewayError:
             hold.release()
-            assert self.ledger.standing(tenant, self.budget, self.now) == standing
+            assert self.ledger.status(tenant, self.budget, self.now) == standing
             return
         self.open.append((tenant, hold, permit, estimate, self._today()))
 
@@ -176,7 +176,7 @@ class Days(RuleBasedStateMachine):
     @invariant()
     def never_overspent_by_more_than_one_call(self) -> None:
         for tenant in "abc":
-            standing = self.ledger.standing(tenant, self.budget, self.now)
+            standing = self.ledger.status(tenant, self.budget, self.now)
             assert standing.spent == self.spent.get((tenant, self._today()), 0)
             assert standing.spent <= (self.budget.daily or 0) + 120
             assert standing.reserved <= max(0, (self.budget.daily or 0))

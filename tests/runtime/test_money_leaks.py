@@ -65,7 +65,7 @@ def test_two_hundred_calls_that_end_in_every_way(seed: int) -> None:
         assert ledger.reserved() == 0
         project = place.gateway.authenticate("casa", b"chiave")
         billed = sum(nano(record.cost_usd) for record in place.records.settled if record.cost_usd is not None)
-        assert place.gateway.spend.standing(project).spent == billed > 0
+        assert place.gateway.spend.status(project).spent == billed > 0
         place.engine.plays = [PLAYS[0]]
         assert (await ask(place.agent, HELLO)).status == 200
 

@@ -10,7 +10,7 @@ import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.documents.fetch import Fetcher
-from crocevia.policy.budget import Standing
+from crocevia.policy.budget import BudgetStatus
 from crocevia.policy.prices import usd
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.money.budget_webhooks import BudgetWebhooks
@@ -37,9 +37,9 @@ async def open_money(database: Database, catalogue: CatalogueHolder, signer: Sig
     follower = SpendFollower(database, spend)
     webhooks = BudgetWebhooks(database, lambda name: catalogue.current.projects.get(name), fetcher.deliver, signer.sign)
 
-    def tell(project: ProjectSpec, standing: Standing) -> None:
-        log.warning("soft threshold reached", project=project.name, day=standing.day.label, usd=usd(standing.spent))
-        webhooks.fire(project, standing)
+    def tell(project: ProjectSpec, status: BudgetStatus) -> None:
+        log.warning("soft threshold reached", project=project.name, day=status.day.label, usd=usd(status.spent))
+        webhooks.fire(project, status)
 
     async def start() -> None:
         await follower.start(catalogue.current)

@@ -15,19 +15,24 @@ from crocevia.policy.periods import Day, day_of
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """Nano-dollars per calendar day of `timezone`; None is unlimited."""
+    """What may be spent per calendar day. None is unlimited."""
 
     daily: int | None = None
+    """Nano-dollars."""
     soft: int | None = None
+    """Nano-dollars from which on it is told, once a day."""
     timezone: str = "UTC"
+    """Whose midnight begins the day."""
 
 
-class Standing(msgspec.Struct, frozen=True):
-    """A day so far, in nano-dollars. spent: corrected, never below 0."""
+class BudgetStatus(msgspec.Struct, frozen=True):
+    """A day so far."""
 
     day: Day
     spent: int
+    """Nano-dollars, with corrections; never below 0."""
     reserved: int
+    """Nano-dollars that calls under way may still cost."""
 
 
 class _Sheet:
@@ -48,27 +53,27 @@ class _Sheet:
         return max(0, self.settled + self.corrected)
 
 
-class Hold:
+class Reservation:
     """Money set aside for one call. It ends exactly once; ending it again does nothing.
 
-    estimate: what the call may cost at most. held: what of it counts against the budget meanwhile.
+    estimate: what the call may cost at most. reserved: what of it counts against the budget meanwhile.
     """
 
-    __slots__ = ("_sheet", "estimate", "held")
+    __slots__ = ("_sheet", "estimate", "reserved")
 
-    def __init__(self, sheet: _Sheet, estimate: int, held: int) -> None:
+    def __init__(self, sheet: _Sheet, estimate: int, reserved: int) -> None:
         self.estimate = estimate
-        self.held = held
+        self.reserved = reserved
         self._sheet: _Sheet | None = sheet
-        sheet.reserved += held
+        sheet.reserved += reserved
         sheet.open += 1
 
     def settle(self, cost: int) -> Day | None:
-        """Replace what was held by what it cost; the day it counts to, or None if it was over already."""
+        """Replace what was reserved by what it cost; the day it counts to, or None if it was over already."""
         sheet, self._sheet = self._sheet, None
         if sheet is None:
             return None
-        sheet.reserved -= self.held
+        sheet.reserved -= self.reserved
         sheet.open -= 1
         sheet.settled += max(0, cost)
         return sheet.day
@@ -86,22 +91,22 @@ class Ledger:
     def __init__(self) -> None:
         self._sheets: dict[str, _Sheet] = {}
 
-    def reserve(self, tenant: str, budget: Budget, estimate: int, now: float) -> Hold:
+    def reserve(self, tenant: str, budget: Budget, estimate: int, now: float) -> Reservation:
         """Set money aside. Raises GatewayError(BUDGET_EXHAUSTED) with `retry_after`; a refused call takes nothing."""
         sheet = self._sheet(tenant, budget, now)
         if budget.daily is None or estimate == 0:
-            return Hold(sheet, estimate, estimate)
+            return Reservation(sheet, estimate, estimate)
         left = budget.daily - sheet.spent - sheet.reserved
         if estimate <= left:
-            return Hold(sheet, estimate, estimate)
+            return Reservation(sheet, estimate, estimate)
         if left > 0 and not sheet.reserved:
-            return Hold(sheet, estimate, left)
+            return Reservation(sheet, estimate, left)
         raise _exhausted(sheet, budget.daily, now)
 
-    def standing(self, tenant: str, budget: Budget, now: float) -> Standing:
+    def status(self, tenant: str, budget: Budget, now: float) -> BudgetStatus:
         """What is spent and reserved today."""
         sheet = self._sheet(tenant, budget, now)
-        return Standing(sheet.day, sheet.spent, sheet.reserved)
+        return BudgetStatus(sheet.day, sheet.spent, sheet.reserved)
 
     def remember(self, tenant: str, budget: Budget, spent: int, now: float) -> None:
         """Today's spend of an earlier life."""
@@ -111,13 +116,13 @@ class Ledger:
         """Today's corrections, all of them together."""
         self._sheet(tenant, budget, now).corrected = corrected
 
-    def cross(self, tenant: str, budget: Budget, now: float) -> Standing | None:
-        """Today's standing if the soft threshold is reached and this had not been told yet."""
+    def cross(self, tenant: str, budget: Budget, now: float) -> BudgetStatus | None:
+        """Today's status if the soft threshold is reached and this had not been told yet."""
         sheet = self._sheet(tenant, budget, now)
         if budget.soft is None or sheet.alerted or sheet.spent < budget.soft:
             return None
         sheet.alerted = True
-        return Standing(sheet.day, sheet.spent, sheet.reserved)
+        return BudgetStatus(sheet.day, sheet.spent, sheet.reserved)
 
     def reserved(self) -> int:
         """Everything that is set aside now."""
@@ -140,7 +145,7 @@ class Ledger:
 
 
 def _exhausted(sheet: _Sheet, daily: int, now: float) -> GatewayError:
-    if sheet.spent < daily:  # what is left is held by calls that are under way, and may come back at any moment
+    if sheet.spent < daily:  # what is left is reserved by calls that are under way, and may come back at any moment
         return GatewayError(Reason.BUDGET_IN_USE, retry_after=1)
     seconds = sheet.day.seconds_left(now)
     return GatewayError(Reason.BUDGET_EXHAUSTED, retry_after=seconds, seconds=seconds)

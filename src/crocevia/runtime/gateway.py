@@ -318,7 +318,7 @@ class Gateway:
         now, limit = self._clock(), project.hourly_limit
         budget = left = reset = hourly_left = frees = None
         if project.daily_budget_usd is not None:
-            day = self.spend.standing(project)
+            day = self.spend.status(project)
             budget = self.spend.budget(project).daily or 0
             left = max(0, budget - day.spent - day.reserved)
             reset = day.day.seconds_left(now)

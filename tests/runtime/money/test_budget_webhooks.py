@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.fetch import Delivery, Fetcher, FetchPolicy
-from crocevia.policy.budget import Standing
+from crocevia.policy.budget import BudgetStatus
 from crocevia.policy.periods import day_of
 from crocevia.runtime.money.budget_webhooks import BACK_OFF, BudgetWebhooks
 from crocevia.runtime.signing_keys import Signer
@@ -29,7 +29,7 @@ NOW = 1_793_000_000.0
 CASA = ProjectSpec(
     name="casa", model="m", soft_threshold_usd=1.5, daily_budget_usd=2.0, webhook_url="https://hooks.example.com/x"
 )
-STANDING = Standing(day_of(NOW, "UTC"), 1_600_000_000, 0)
+STANDING = BudgetStatus(day_of(NOW, "UTC"), 1_600_000_000, 0)
 
 
 class Receiver:
@@ -178,7 +178,7 @@ def test_the_next_day_has_its_own(home: Home) -> None:
         async with Life(home, receiver) as life:
             life.webhooks.fire(CASA, STANDING)
             await life.settled()
-            life.webhooks.fire(CASA, Standing(day_of(NOW + 86_400, "UTC"), 1_600_000_000, 0))
+            life.webhooks.fire(CASA, BudgetStatus(day_of(NOW + 86_400, "UTC"), 1_600_000_000, 0))
             while len(receiver.got) < 2:
                 await asyncio.sleep(0.005)
         assert len({json.loads(body)["id"] for _, body, _ in receiver.got}) == 2

@@ -13,7 +13,7 @@ from crocevia.core.catalogue import ModelSpec, Prices, ProjectSpec
 from crocevia.core.errors import GatewayError
 from crocevia.core.messages import AssistantMessage, FilePart, TextPart, Tool, UserMessage, user
 from crocevia.core.usage import Usage
-from crocevia.policy.budget import Standing
+from crocevia.policy.budget import BudgetStatus
 from crocevia.policy.periods import day_of
 from crocevia.runtime.catalogue import Catalogue
 from crocevia.runtime.money.follower import SpendFollower
@@ -64,10 +64,10 @@ def test_a_new_life_knows_what_today_cost_and_nothing_of_yesterday(path: Path) -
         await database.write(lambda tx: settle_calls(tx, closes))
         await database.write(lambda tx: settle_interrupted(tx, NOW))
         await database.write(lambda tx: spending.add_correction(tx, "casa", -260_000_001, "x", NOW))
-        told: list[Standing] = []
+        told: list[BudgetStatus] = []
         spend = Spend(clock=lambda: NOW, on_soft=lambda project, standing: told.append(standing))
         await SpendFollower(database, spend, clock=lambda: NOW).start(Catalogue(revision=1, projects={"casa": CASA}))
-        assert spend.standing(CASA).spent == 999_999_999
+        assert spend.status(CASA).spent == 999_999_999
         assert len(told) == 1  # what a crash kept from being told is told now; the store knows whether it was
         row = await database.read(lambda tx: spending.day_spend(tx, "casa", day.since, day.until))
         assert (row.total, row.reserved, row.calls, row.unpriced) == (999_999_999, 0, 13, 1)
@@ -89,9 +89,9 @@ def test_a_correction_and_a_zone_are_followed_with_the_next_catalogue(path: Path
         await database.write(lambda tx: spending.add_correction(tx, "casa", -500_000_000, "x", NOW))
         moved = replace(CASA, timezone="Asia/Tokyo")
         follower.follow(before, Catalogue(revision=2, projects={"casa": moved}))
-        while spend.standing(moved).spent != 500_000_000:
+        while spend.status(moved).spent != 500_000_000:
             await asyncio.sleep(0.005)
-        assert spend.standing(moved).day == day_of(NOW, "Asia/Tokyo")
+        assert spend.status(moved).day == day_of(NOW, "Asia/Tokyo")
         spend.reserve(moved, BRAIN, ASKED, NOW).release()
         await follower.close()
         await database.close()

@@ -10,7 +10,7 @@ from typing import Final
 from crocevia.core import json
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.ids import new_id
-from crocevia.policy.budget import Standing
+from crocevia.policy.budget import BudgetStatus
 from crocevia.policy.prices import usd
 from crocevia.runtime.delivery import Attempt, Post, Signed, WebhookDelivery, WebhookSender
 from crocevia.storage.database import Database
@@ -39,13 +39,13 @@ class BudgetWebhooks:
         self._clock = clock
         self._sender = WebhookSender(self, post, sign, back_off=back_off, clock=clock)
 
-    def fire(self, project: ProjectSpec, standing: Standing) -> None:
+    def fire(self, project: ProjectSpec, status: BudgetStatus) -> None:
         """Keep the webhook of this day, if the project wants one and the day has none yet. Never waits."""
         if project.webhook_url is None:
             return
         now, event = self._clock(), new_id("evt")
-        body = json.encode(_event(project, standing, event, now)).decode()
-        self._database.post(lambda tx: add_alert(tx, project.name, standing.day.label, event, body, now))
+        body = json.encode(_event(project, status, event, now)).decode()
+        self._database.post(lambda tx: add_alert(tx, project.name, status.day.label, event, body, now))
         self._sender.wake()
 
     async def redeliver(self, event: str) -> bool:
@@ -87,18 +87,18 @@ class BudgetWebhooks:
         return project.webhook_url if project is not None else None
 
 
-def _event(project: ProjectSpec, standing: Standing, event: str, now: float) -> dict[str, object]:
+def _event(project: ProjectSpec, status: BudgetStatus, event: str, now: float) -> dict[str, object]:
     return {
         "id": event,
         "type": "budget.soft_threshold",
         "created_at": _moment(now),
         "project": project.name,
-        "day": standing.day.label,
+        "day": status.day.label,
         "timezone": project.timezone,
-        "spent_usd": usd(standing.spent),
+        "spent_usd": usd(status.spent),
         "soft_threshold_usd": project.soft_threshold_usd,
         "daily_budget_usd": project.daily_budget_usd,
-        "resets_at": _moment(standing.day.until),
+        "resets_at": _moment(status.day.until),
     }
 
 

@@ -14,7 +14,7 @@ from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, UserMessage
 from crocevia.core.usage import Usage
-from crocevia.policy.budget import Budget, Hold, Ledger, Standing
+from crocevia.policy.budget import Budget, BudgetStatus, Ledger, Reservation
 from crocevia.policy.prices import Rates, ceiling, cost, declared, nano, usd
 
 IMAGE_TOKENS: Final = 5000  # of the largest picture that a provider takes
@@ -24,7 +24,7 @@ UNPRICED_SECONDS: Final = 60  # until an operator may have set a price; a runnin
 MESSAGE_TOKENS: Final = 16  # what surrounds a message
 
 RatesOf = Callable[[ModelSpec], Rates | None]
-Told = Callable[[ProjectSpec, Standing], None]
+Told = Callable[[ProjectSpec, BudgetStatus], None]
 """The soft threshold of a project was reached; called on the event loop, once per day."""
 
 
@@ -57,13 +57,13 @@ def tenant_of(user_id: str, model: str = "", bounds: UserSpec | None = None) -> 
 class Charge:
     """One call's money, from its admission on. Settled exactly once; later calls only give the same answer."""
 
-    __slots__ = ("_cost", "_hold", "_settled", "_spend", "project", "rates")
+    __slots__ = ("_cost", "_reservation", "_settled", "_spend", "project", "rates")
 
-    def __init__(self, spend: Spend, project: ProjectSpec, rates: Rates | None, hold: Hold) -> None:
+    def __init__(self, spend: Spend, project: ProjectSpec, rates: Rates | None, reservation: Reservation) -> None:
         self._spend = spend
         self.project = project
         self.rates = rates
-        self._hold = hold
+        self._reservation = reservation
         self._settled = False
         self._cost: int | None = None
 
@@ -75,21 +75,21 @@ class Charge:
     @property
     def reserved_usd(self) -> float | None:
         """What the call may cost at most; None if nobody knows."""
-        return None if self.rates is None else usd(self._hold.estimate)
+        return None if self.rates is None else usd(self._reservation.estimate)
 
     def settle(self, usage: Usage) -> float | None:
         """What it cost, in USD; None if unknown. The money that is left is free again from here on."""
         if not self._settled:
             self._settled = True
             self._cost = cost(usage, self.rates)
-            self._hold.settle(self._cost or 0)
+            self._reservation.settle(self._cost or 0)
             self._spend.look(self.project)
         return None if self._cost is None else usd(self._cost)
 
     def release(self) -> None:
         """The call never happened."""
         self._settled = True
-        self._hold.release()
+        self._reservation.release()
 
 
 class Spend:
@@ -100,7 +100,7 @@ class Spend:
         rates: RatesOf = declared_rates,
         *,
         clock: Callable[[], float] = time.time,
-        on_soft: Told = lambda project, standing: None,
+        on_soft: Told = lambda project, status: None,
     ) -> None:
         self.ledger = Ledger()
         self.rates = rates
@@ -132,9 +132,9 @@ class Spend:
             estimate = ceiling(prompt, request.options.max_tokens, rates)
         return Charge(self, project, rates, self.ledger.reserve(project.name, budget, estimate, now))
 
-    def standing(self, project: ProjectSpec) -> Standing:
+    def status(self, project: ProjectSpec) -> BudgetStatus:
         """What the project spent and reserved today."""
-        return self.ledger.standing(project.name, self.budget(project), self._clock())
+        return self.ledger.status(project.name, self.budget(project), self._clock())
 
     def look(self, project: ProjectSpec) -> None:
         """Tell of the soft threshold, if it is reached and was not told today."""
