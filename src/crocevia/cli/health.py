@@ -21,9 +21,9 @@ from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.runtime.catalogue import Catalogue, load
 from crocevia.storage.database import connect, snapshot
 from crocevia.storage.home import Home, holder
+from crocevia.storage.metadata import SCHEMA
 from crocevia.storage.migrate import current
 from crocevia.storage.records import implausible_calls
-from crocevia.storage.schema import SCHEMA
 
 PROBE_SECONDS: Final = 15.0
 _LITTLE: Final = 1 << 30

@@ -5,14 +5,53 @@ from __future__ import annotations
 from typing import Any, Final, Literal, get_args
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    func,
+    select,
+    text,
+    update,
+)
 
 from crocevia.core.catalogue import AgentSpec, DeclaredTool, ToolRule
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting, packed, unpacked
-from crocevia.storage.schema import agents
 from crocevia.storage.statements import Row
+
+# tools_enabled, external_tools_enabled: JSON arrays of names. permissions: JSON object, tool name to rule.
+agents = Table(
+    "agents",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("system_prompt", Text, nullable=False),
+    Column("model", Text),
+    Column("mode", Text, nullable=False),
+    Column("tools_enabled", Text, nullable=False, server_default=text("'[]'")),
+    Column("external_tools_enabled", Text, nullable=False, server_default=text("'[]'")),
+    Column("permissions", Text, nullable=False, server_default=text("'{}'")),
+    Column("can_write_knowledge", Integer, nullable=False, server_default=text("0")),
+    Column("can_write_skills", Integer, nullable=False, server_default=text("0")),
+    Column("config", Text, nullable=False, server_default=text("'{}'")),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    CheckConstraint("mode in ('primary', 'subagent')", name="mode"),
+    Index(None, "user_id", "name", unique=True),
+)
+
 
 Mode = Literal["primary", "subagent"]
 

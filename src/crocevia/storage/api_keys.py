@@ -5,12 +5,25 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import Column, Float, ForeignKey, Table, Text, bindparam, func, select, update
 
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting, packed, unpacked
-from crocevia.storage.schema import api_keys
 from crocevia.storage.statements import Row
+
+api_keys = Table(
+    "api_keys",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("scopes", Text, nullable=False),
+    Column("digest", Text, nullable=False, unique=True),
+    Column("expires_at", Float),
+    Column("revoked_at", Float),
+    Column("created_at", Float, nullable=False),
+)
 
 
 class ApiKey(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,12 +5,35 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, Text, bindparam, delete, func, select, update
 
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting
-from crocevia.storage.schema import chat_attachments
 from crocevia.storage.statements import Row
+
+# The bytes are a file of the home, named by the row's id (runtime/files/blobs.py); a row is what makes them anybody's.
+# deleted_at: the bytes are gone, the row tells so until it expires. attached_at: the first message that carried it.
+chat_attachments = Table(
+    "chat_attachments",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("workspace_id", Text, nullable=False),
+    Column("chat_id", Text, ForeignKey("chats.id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("mime_type", Text, nullable=False),
+    Column("size", Integer, nullable=False),
+    Column("sha256", Text, nullable=False),
+    Column("idempotency_key", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("expires_at", Float, nullable=False, index=True),
+    Column("attached_at", Float),
+    Column("deleted_at", Float),
+    Index(None, "chat_id", "idempotency_key", unique=True),
+    Index(None, "user_id", "deleted_at"),
+)
 
 
 class Attachment(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import Column, Float, ForeignKey, Index, Table, Text, bindparam, func, select, update
 
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting
-from crocevia.storage.schema import chats
 from crocevia.storage.statements import Row
+
+# Ids sort by birth: (workspace_id, id) is the order of a list and the key of its pages.
+chats = Table(
+    "chats",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("workspace_id", Text, ForeignKey("workspaces.id", ondelete="CASCADE"), nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("team_id", Text, ForeignKey("teams.id"), nullable=False, index=True),
+    Column("title", Text),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Index(None, "workspace_id", "id"),
+)
 
 
 class Chat(msgspec.Struct, frozen=True):

@@ -9,15 +9,62 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 import msgspec
-from sqlalchemy import Text, bindparam, case, func, or_, select, update
+from sqlalchemy import (
+    CheckConstraint,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    case,
+    func,
+    or_,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.sql.elements import ColumnElement
 
 from crocevia.core.costs import UsageCost
 from crocevia.core.turn.snapshot import Snapshot
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting, packed
-from crocevia.storage.schema import completions
 from crocevia.storage.statements import Row
+
+# One per turn, with the turn's id. models_subagents, usage, usage_cost, terminal_snapshot: JSON. cost_usd null:
+# unknown.
+# A turn ends once: closing changes only a row that is still `running`, and the snapshot is never written again.
+# Later prices change usage_cost and cost_usd alone.
+completions = Table(
+    "completions",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("workspace_id", Text, ForeignKey("workspaces.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("chat_id", Text, ForeignKey("chats.id", ondelete="CASCADE"), nullable=False),
+    Column("team_id", Text, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("model_orchestrator", Text),
+    Column("models_subagents", Text, nullable=False, server_default=text("'[]'")),
+    Column("status", Text, nullable=False),
+    Column("finish_reason", Text),
+    Column("started_at", Float, nullable=False),
+    Column("finished_at", Float),
+    Column("duration_ms", Integer),
+    Column("usage", Text, nullable=False, server_default=text("'{}'")),
+    Column("cost_usd", Float),
+    Column("usage_cost", Text),
+    Column("terminal_snapshot", Text),
+    Column("content_hash", Text),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    CheckConstraint("status in ('running', 'succeeded', 'failed', 'canceled')", name="status"),
+    Index(None, "chat_id", "started_at", "id"),
+)
+
 
 Status = Literal["running", "succeeded", "failed", "canceled"]
 

@@ -4,13 +4,28 @@ from __future__ import annotations
 
 from typing import Final, Literal
 
-from sqlalchemy import bindparam, delete, func, select
+from sqlalchemy import Column, Float, Index, Table, Text, bindparam, delete, func, select
 
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting
-from crocevia.storage.schema import conversation_messages
 from crocevia.storage.statements import Row
+
+# The classic API's conversations, as text: ids sort by birth.
+conversation_messages = Table(
+    "conversation_messages",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Index(None, "project", "name", "id"),
+    Index(None, "project", "at"),
+)
+
 
 Role = Literal["user", "assistant"]
 

@@ -5,13 +5,31 @@ from __future__ import annotations
 from typing import Final, TypeVar
 
 import msgspec
-from sqlalchemy import Table, bindparam, delete, select
+from sqlalchemy import Column, Float, Table, Text, bindparam, delete, select
 from sqlalchemy.dialects.sqlite import insert
 from sqlalchemy.sql.base import Executable
 
 from crocevia.core.catalogue import EngineSpec, ModelSpec, ProjectSpec, RecipeSpec
 from crocevia.storage.database import Transaction
-from crocevia.storage.schema import engines, models, projects, recipes
+from crocevia.storage.metadata import metadata
+
+
+def _declared(name: str, key: str) -> Table:
+    return Table(
+        name,
+        metadata,
+        Column(key, Text, primary_key=True, nullable=False),
+        Column("spec", Text, nullable=False),
+        Column("created_at", Float, nullable=False),
+        Column("updated_at", Float, nullable=False),
+    )
+
+
+# spec: the JSON of a `core.catalogue` value, so that a new setting needs no migration.
+engines = _declared("engines", "name")
+models = _declared("models", "name")
+projects = _declared("projects", "name")
+recipes = _declared("recipes", "encode")
 
 Spec = TypeVar("Spec", EngineSpec, ModelSpec, ProjectSpec, RecipeSpec)
 

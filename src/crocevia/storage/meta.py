@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, select
+from sqlalchemy import Column, Table, Text, bindparam, delete, select
 from sqlalchemy.dialects.sqlite import insert
 
 from crocevia.storage.database import Transaction
-from crocevia.storage.schema import meta
+from crocevia.storage.metadata import metadata
+
+# `catalogue_revision`, and what `init` leaves: digests of the operator's token and of the setup link, first ids.
+meta = Table(
+    "meta",
+    metadata,
+    Column("key", Text, primary_key=True, nullable=False),
+    Column("value", Text, nullable=False),
+)
+
 
 REVISION: Final = "catalogue_revision"
 INITIALISED: Final = "initialised_at"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.database import connect
-from crocevia.storage.schema import SCHEMA
+from crocevia.storage.metadata import SCHEMA
 
 if TYPE_CHECKING:
     from alembic.config import Config

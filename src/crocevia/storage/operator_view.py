@@ -7,21 +7,16 @@ from typing import Final
 from sqlalchemy import bindparam, func, or_, select, update
 from sqlalchemy.types import Integer
 
-from crocevia.storage.attachments import Attachment
+from crocevia.storage.attachments import Attachment, chat_attachments
+from crocevia.storage.chats import chats
+from crocevia.storage.completions import completions
 from crocevia.storage.database import Transaction
-from crocevia.storage.schema import (
-    budget_alerts,
-    chat_attachments,
-    chat_logs,
-    chats,
-    completions,
-    journal,
-    pending,
-    teams,
-    users,
-    workspaces,
-)
+from crocevia.storage.log import chat_logs, journal, pending
+from crocevia.storage.spending import budget_alerts
 from crocevia.storage.statements import Row
+from crocevia.storage.teams import teams
+from crocevia.storage.users import users
+from crocevia.storage.workspaces import workspaces
 
 _turn: Final = completions.alias()
 _newest: Final = (

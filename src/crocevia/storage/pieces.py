@@ -8,8 +8,8 @@ from sqlalchemy import bindparam, select
 
 from crocevia.storage import meta as values
 from crocevia.storage.database import Transaction
-from crocevia.storage.records import notes_of
-from crocevia.storage.schema import call_records, meta
+from crocevia.storage.meta import meta
+from crocevia.storage.records import call_records, notes_of
 
 _MARK: Final = "app_without_blocks:"  # followed by the project's name
 

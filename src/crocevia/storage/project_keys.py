@@ -4,12 +4,24 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlalchemy import bindparam, delete, or_, select, update
+from sqlalchemy import Column, Float, ForeignKey, Table, Text, bindparam, delete, or_, select, update
 
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting
-from crocevia.storage.schema import project_keys
 from crocevia.storage.statements import Row
+
+# digest: HMAC-SHA256, hex. prefix: enough of the key to recognise it. expires_at null: until removed.
+project_keys = Table(
+    "project_keys",
+    metadata,
+    Column("digest", Text, primary_key=True, nullable=False),
+    Column("project", Text, ForeignKey("projects.name", ondelete="CASCADE"), nullable=False, index=True),
+    Column("prefix", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("expires_at", Float),
+)
+
 
 _k: Final = project_keys.c
 _ALL: Final = select(project_keys).order_by(_k.created_at, _k.digest)

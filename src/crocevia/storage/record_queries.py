@@ -12,8 +12,8 @@ from sqlalchemy import ColumnElement, Integer, and_, bindparam, case, cast, func
 
 from crocevia.core.usage import LARGEST_TOKENS, LARGEST_USD
 from crocevia.storage.database import Transaction
+from crocevia.storage.records import call_records
 from crocevia.storage.rows import plausible
-from crocevia.storage.schema import call_records
 from crocevia.storage.statements import Row
 
 Grouping = Literal["project", "model", "engine", "encode", "outcome", "door"]

@@ -5,15 +5,59 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import ColumnElement, Integer, bindparam, cast, func, select, update
+from sqlalchemy import (
+    Column,
+    ColumnElement,
+    Float,
+    Index,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    cast,
+    func,
+    select,
+    text,
+    update,
+)
 from sqlalchemy.dialects.sqlite import insert as insert_or
 
 from crocevia.core.ids import new_id
 from crocevia.core.usage import LARGEST_USD
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
+from crocevia.storage.records import call_records
 from crocevia.storage.rows import inserting, plausible
-from crocevia.storage.schema import budget_alerts, budget_corrections, call_records
 from crocevia.storage.statements import Row
+
+# amount: added to the spend of the day that holds `at`; negative gives back. The audit list says who and why.
+budget_corrections = Table(
+    "budget_corrections",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("project", Text, nullable=False),
+    Column("at", Float, nullable=False),
+    Column("amount", Integer, nullable=False),
+    Column("reason", Text, nullable=False),
+    Index(None, "project", "at"),
+)
+
+# One webhook per project and day: the key is what keeps it from firing twice. body: what is sent, at every attempt.
+# due_at null: delivered, or given up (delivered_at null).
+budget_alerts = Table(
+    "budget_alerts",
+    metadata,
+    Column("project", Text, primary_key=True, nullable=False),
+    Column("day", Text, primary_key=True, nullable=False),
+    Column("id", Text, nullable=False),
+    Column("body", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("status", Integer),
+    Column("due_at", Float, index=True),
+    Column("delivered_at", Float),
+)
+
 
 _NANO: Final = 1_000_000_000
 _r: Final = call_records.c

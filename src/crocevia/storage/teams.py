@@ -6,14 +6,56 @@ from collections.abc import Iterable
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, exists, func, select, update
+from sqlalchemy import (
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    exists,
+    func,
+    select,
+    text,
+    update,
+)
 
 from crocevia.core.catalogue import TeamSpec
 from crocevia.core.ids import new_id
+from crocevia.storage.agents import agents
+from crocevia.storage.chats import chats
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting
-from crocevia.storage.schema import agents, chats, team_members, teams
 from crocevia.storage.statements import Row
+
+# implicit 1: of one agent, made for runs that name no team; it answers by id and is in no list.
+teams = Table(
+    "teams",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("orchestrator_id", Text, ForeignKey("agents.id"), nullable=False, index=True),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Column("implicit", Integer, nullable=False, server_default=text("0")),
+    Index(None, "user_id", "name", unique=True),
+)
+
+team_members = Table(
+    "team_members",
+    metadata,
+    Column("team_id", Text, ForeignKey("teams.id", ondelete="CASCADE"), primary_key=True, nullable=False),
+    Column("position", Integer, primary_key=True, nullable=False),
+    Column("agent_id", Text, ForeignKey("agents.id"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("role", Text),
+)
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,13 +5,28 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import bindparam, delete, func, select, update
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, Text, bindparam, delete, func, select, update
 
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting, packed, unpacked
-from crocevia.storage.schema import user_tools
 from crocevia.storage.statements import Row
+
+# parameters: a JSON schema whose root is an object.
+user_tools = Table(
+    "user_tools",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False),
+    Column("name", Text, nullable=False),
+    Column("description", Text),
+    Column("parameters", Text, nullable=False),
+    Column("timeout_seconds", Integer, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Index(None, "user_id", "name", unique=True),
+)
 
 
 class UserTool(msgspec.Struct, frozen=True, kw_only=True):

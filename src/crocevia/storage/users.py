@@ -5,13 +5,27 @@ from __future__ import annotations
 from typing import Final
 
 import msgspec
-from sqlalchemy import bindparam, select, update
+from sqlalchemy import CheckConstraint, Column, Float, Table, Text, bindparam, select, text, update
 
 from crocevia.core.catalogue import UserSpec
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting
-from crocevia.storage.schema import users
+
+# allowance: JSON of what the user may use of models in a day.
+users = Table(
+    "users",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+    Column("allowance", Text, nullable=False, server_default=text("'{}'")),
+    CheckConstraint("role in ('operator', 'member')", name="role"),
+)
+
 
 _BOUNDED: Final = select(users.c.id, users.c.allowance).where(users.c.allowance != "{}")
 _NAMED: Final = select(users.c.id).where(users.c.name == bindparam("called")).order_by(users.c.id).limit(1)

@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from sqlalchemy import bindparam, func, select, update
+from sqlalchemy import Column, Float, ForeignKey, Table, Text, bindparam, func, select, text, update
 
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
+from crocevia.storage.metadata import metadata
 from crocevia.storage.rows import inserting, packed, unpacked
-from crocevia.storage.schema import workspaces
 from crocevia.storage.statements import Row
+
+workspaces = Table(
+    "workspaces",
+    metadata,
+    Column("id", Text, primary_key=True, nullable=False),
+    Column("user_id", Text, ForeignKey("users.id", ondelete="CASCADE"), nullable=False, index=True),
+    Column("name", Text, nullable=False),
+    Column("metadata", Text, nullable=False, server_default=text("'{}'")),
+    Column("created_at", Float, nullable=False),
+    Column("updated_at", Float, nullable=False),
+)
 
 
 class Workspace(msgspec.Struct, frozen=True, kw_only=True):

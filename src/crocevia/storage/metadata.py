@@ -1,8 +1,16 @@
-"""What all tables register on: the names of their constraints, by one rule."""
+"""What all tables register on: the names of their constraints, by one rule. Each table stands above its queries.
+
+Times are Unix seconds (REAL); values that no query looks into are JSON text. A column exists where a query filters,
+joins or sums.
+"""
 
 from __future__ import annotations
 
+from typing import Final
+
 from sqlalchemy import MetaData
+
+SCHEMA: Final = "0096"  # the newest migration
 
 metadata = MetaData(
     naming_convention={

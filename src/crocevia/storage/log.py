@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, LargeBinary, Table, Text, text
 
-from crocevia.storage.schema.metadata import metadata
+from crocevia.storage.metadata import metadata
 
 # epoch: fixed at birth, another only if the log really lost something. first_seq: the oldest one kept.
 # fence: grows with every owner; `lease_until` (ms UTC) says how long `owner` is undisputed. turn: the open one.
