@@ -26,7 +26,7 @@ from crocevia.core.catalogue import AgentSpec, DeclaredTool, ToolRule
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.rows import inserting, packed, setting, unpacked
 from crocevia.storage.statements import Row
 
 # tools_enabled, external_tools_enabled: JSON arrays of names. permissions: JSON object, tool name to rule.
@@ -86,9 +86,7 @@ _COUNT: Final = select(func.count()).select_from(agents).where(_OWNED)
 _DROP: Final = delete(agents).where(agents.c.id == bindparam("which"))
 _DROP_NAMED: Final = delete(agents).where(_OWNED, agents.c.name == bindparam("called"))
 _ADD: Final = inserting(agents, *Agent.__struct_fields__)
-_SET: Final = (
-    update(agents).where(agents.c.id == bindparam("which")).values({name: bindparam(name) for name in _CHANGING})
-)
+_SET: Final = update(agents).where(agents.c.id == bindparam("which")).values(setting(*_CHANGING))
 
 _BY_NAME: Final = select(agents).where(_OWNED).order_by(agents.c.name)
 

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Float, ForeignKey, Index, Table, Text, bindparam,
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting
+from crocevia.storage.rows import inserting, setting
 from crocevia.storage.statements import Row
 
 # Ids sort by birth: (workspace_id, id) is the order of a list and the key of its pages.
@@ -51,9 +51,7 @@ _PAGE: Final = (
 )
 _OF_TEAM: Final = select(func.count()).select_from(chats).where(chats.c.team_id == bindparam("team"))
 _ADD: Final = inserting(chats, *Chat.__struct_fields__)
-_NAME: Final = (
-    update(chats).where(chats.c.id == bindparam("which")).values(title=bindparam("called"), updated_at=bindparam("now"))
-)
+_NAME: Final = update(chats).where(chats.c.id == bindparam("which")).values(setting("title", "updated_at"))
 
 LAST: Final = "~"  # after every id
 
@@ -98,7 +96,7 @@ def count_of_team(tx: Transaction, team_id: str) -> int:
 
 def set_title(tx: Transaction, chat_id: str, title: str, now: float) -> bool:
     """Name the chat; False if there is no such chat."""
-    return tx.run(_NAME, which=chat_id, called=title, now=now) == 1
+    return tx.run(_NAME, which=chat_id, title=title, updated_at=now) == 1
 
 
 def _value(row: Row) -> Chat:

@@ -32,7 +32,7 @@ from crocevia.core.costs import UsageCost
 from crocevia.core.turn.snapshot import Snapshot
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting, packed
+from crocevia.storage.rows import inserting, packed, setting
 from crocevia.storage.statements import Row
 
 # One per turn, with the turn's id. models_subagents, usage, usage_cost, terminal_snapshot: JSON. cost_usd null:
@@ -142,17 +142,10 @@ _CLOSE: Final = (
     update(completions)
     .where(completions.c.id == bindparam("which"), completions.c.status == "running")
     .values(
-        status=bindparam("state"),
-        finish_reason=bindparam("because"),
-        finished_at=bindparam("now"),
-        duration_ms=bindparam("lasted"),
-        models_subagents=bindparam("helpers"),
-        usage=bindparam("used"),
-        cost_usd=bindparam("usd"),
-        usage_cost=bindparam("cost"),
-        terminal_snapshot=bindparam("snapshot"),
-        content_hash=bindparam("hashed"),
-        updated_at=bindparam("now"),
+        setting(
+            *("status", "finish_reason", "finished_at", "duration_ms", "models_subagents", "usage", "cost_usd"),
+            *("usage_cost", "terminal_snapshot", "content_hash", "updated_at"),
+        )
     )
 )
 
@@ -173,7 +166,7 @@ _RECONCILE: Final = (
         completions.c.id == bindparam("which"),
         func.json_extract(_usage_cost, "$.revision") == bindparam("known"),
     )
-    .values(usage_cost=bindparam("cost"), cost_usd=bindparam("usd"), updated_at=bindparam("now"))
+    .values(setting("usage_cost", "cost_usd", "updated_at"))
 )
 
 
@@ -198,16 +191,17 @@ def close(
         tx.run(
             _CLOSE,
             which=snapshot.turn_id,
-            state=snapshot.status,
-            because=_FINISH[snapshot.status],
-            now=snapshot.occurred_at / 1000,
-            lasted=usage.duration_ms,
-            helpers=packed(models_subagents),
-            used=packed({"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}),
-            usd=usage.cost_usd,
-            cost=_packed(usage_cost),
-            snapshot=packed(snapshot),
-            hashed=content_hash,
+            status=snapshot.status,
+            finish_reason=_FINISH[snapshot.status],
+            finished_at=snapshot.occurred_at / 1000,
+            updated_at=snapshot.occurred_at / 1000,
+            duration_ms=usage.duration_ms,
+            models_subagents=packed(models_subagents),
+            usage=packed({"prompt_tokens": usage.input_tokens, "completion_tokens": usage.output_tokens}),
+            cost_usd=usage.cost_usd,
+            usage_cost=_packed(usage_cost),
+            terminal_snapshot=packed(snapshot),
+            content_hash=content_hash,
         )
         == 1
     )
@@ -235,7 +229,7 @@ def reconcile(tx: Transaction, completion_id: str, cost: UsageCost, now: float) 
     known = cost.totals is not None and {part.currency for part in cost.totals} <= {"USD"}
     usd = float(sum(Decimal(part.amount) for part in cost.totals or ())) if known else None
     which = {"which": completion_id, "known": cost.revision - 1}
-    return tx.run(_RECONCILE, **which, cost=packed(cost), usd=usd, now=now) == 1
+    return tx.run(_RECONCILE, **which, usage_cost=packed(cost), cost_usd=usd, updated_at=now) == 1
 
 
 def find(tx: Transaction, chat_id: str, completion_id: str) -> Completion | None:

@@ -25,7 +25,7 @@ from sqlalchemy import (
 
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.rows import inserting, packed, setting, unpacked
 from crocevia.storage.statements import Row
 
 # generation_id: the one generation that may use it.
@@ -152,14 +152,7 @@ _END: Final = (
     update(image_generations)
     .where(_g.id == bindparam("which"), _UNFINISHED)
     .values(
-        status=bindparam("ended"),
-        completed_at=bindparam("now"),
-        result=bindparam("made"),
-        error=bindparam("failed"),
-        files=bindparam("kept"),
-        cost_usd=bindparam("cost"),
-        webhook_event=bindparam("event"),
-        webhook_due_at=bindparam("now"),
+        setting(*("status", "completed_at", "result", "error", "files", "cost_usd", "webhook_event", "webhook_due_at"))
     )
 )
 _DUE: Final = select(image_generations).where(_g.webhook_due_at.is_not(None)).order_by(_g.webhook_due_at).limit(100)
@@ -167,16 +160,14 @@ _ATTEMPTED: Final = (
     update(image_generations)
     .where(_g.webhook_event == bindparam("which"), _g.webhook_due_at.is_not(None))
     .values(
-        webhook_attempts=_g.webhook_attempts + 1,
-        webhook_due_at=bindparam("next_at"),
-        webhook_status=bindparam("answered"),
-        webhook_delivered_at=bindparam("at"),
+        setting("webhook_due_at", "webhook_status", "webhook_delivered_at")
+        | {"webhook_attempts": _g.webhook_attempts + 1}
     )
 )
 _AGAIN: Final = (
     update(image_generations)
     .where(_g.webhook_event == bindparam("which"))
-    .values(webhook_due_at=bindparam("now"), webhook_delivered_at=None)
+    .values(setting("webhook_due_at") | {"webhook_delivered_at": None})
 )
 _TOLD: Final = (
     select(image_generations)
@@ -245,13 +236,14 @@ def ended(tx: Transaction, done: Generation) -> bool:
         tx.run(
             _END,
             which=done.id,
-            ended=done.status,
-            now=done.completed_at,
-            made=None if done.result is None else packed(done.result),
-            failed=None if done.error is None else packed(done.error),
-            kept=packed(done.files),
-            cost=done.cost_usd,
-            event=done.webhook_event,
+            status=done.status,
+            completed_at=done.completed_at,
+            result=None if done.result is None else packed(done.result),
+            error=None if done.error is None else packed(done.error),
+            files=packed(done.files),
+            cost_usd=done.cost_usd,
+            webhook_event=done.webhook_event,
+            webhook_due_at=done.completed_at,
         )
         == 1
     )
@@ -266,7 +258,7 @@ def attempted(
     tx: Transaction, event: str, status: int | None, next_at: float | None, delivered_at: float | None
 ) -> None:
     """Note an attempt at a webhook that was due. status None: no answer. next_at None: there will be no other."""
-    tx.run(_ATTEMPTED, which=event, answered=status, next_at=next_at, at=delivered_at)
+    tx.run(_ATTEMPTED, which=event, webhook_status=status, webhook_due_at=next_at, webhook_delivered_at=delivered_at)
 
 
 def told(tx: Transaction, most: int) -> list[Generation]:
@@ -276,7 +268,7 @@ def told(tx: Transaction, most: int) -> list[Generation]:
 
 def tell_again(tx: Transaction, event: str, now: float) -> bool:
     """Make a webhook due once more; False if there is none of this id."""
-    return tx.run(_AGAIN, which=event, now=now) == 1
+    return tx.run(_AGAIN, which=event, webhook_due_at=now) == 1
 
 
 def drop_expired(tx: Transaction, now: float) -> int:

@@ -13,6 +13,11 @@ def inserting(table: Table, *names: str) -> Any:
     return insert(table).values({name: bindparam(name) for name in names or table.c.keys()})
 
 
+def setting(*names: str) -> dict[str, Any]:
+    """What an UPDATE sets: these columns, from parameters of their names. Its conditions need other names."""
+    return {name: bindparam(name) for name in names}
+
+
 def plausible(column: ColumnElement[Any], most: float, least: float = 0) -> Case[Any]:
     """The column where it is a number from `least` to `most`, else NULL: unknown.
 

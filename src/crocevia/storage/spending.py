@@ -27,7 +27,7 @@ from crocevia.core.usage import LARGEST_USD
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
 from crocevia.storage.records import call_records
-from crocevia.storage.rows import inserting, plausible
+from crocevia.storage.rows import inserting, plausible, setting
 from crocevia.storage.statements import Row
 
 # amount: added to the spend of the day that holds `at`; negative gives back. The audit list says who and why.
@@ -116,12 +116,7 @@ _DUE: Final = select(budget_alerts).where(_a.due_at.is_not(None)).order_by(_a.du
 _ATTEMPTED: Final = (
     update(budget_alerts)
     .where(_a.id == bindparam("which"), _a.due_at.is_not(None))
-    .values(
-        attempts=_a.attempts + 1,
-        status=bindparam("answered"),
-        due_at=bindparam("next_at"),
-        delivered_at=bindparam("done_at"),
-    )
+    .values(setting("status", "due_at", "delivered_at") | {"attempts": _a.attempts + 1})
 )
 
 
@@ -184,4 +179,4 @@ def attempted(
     tx: Transaction, event: str, status: int | None, due_at: float | None, delivered_at: float | None
 ) -> None:
     """Note an attempt. due_at None: there will be no other. status None: nobody answered."""
-    tx.run(_ATTEMPTED, which=event, answered=status, next_at=due_at, done_at=delivered_at)
+    tx.run(_ATTEMPTED, which=event, status=status, due_at=due_at, delivered_at=delivered_at)

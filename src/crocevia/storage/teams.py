@@ -29,7 +29,7 @@ from crocevia.storage.agents import agents
 from crocevia.storage.chats import chats
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting
+from crocevia.storage.rows import inserting, setting
 from crocevia.storage.statements import Row
 
 # implicit 1: of one agent, made for runs that name no team; it answers by id and is in no list.
@@ -103,9 +103,7 @@ _MEMBERS_OF: Final = _MEMBERS.where(team_members.c.team_id == bindparam("which")
 _MEMBERS_OF_ALL: Final = _MEMBERS.join(teams, teams.c.id == team_members.c.team_id).where(_OWNED)
 _TEAMS_WITH: Final = select(team_members.c.team_id).where(team_members.c.agent_id == bindparam("agent"))
 _ADD: Final = inserting(teams, "id", "user_id", "name", "description", "orchestrator_id", "created_at", "updated_at")
-_SET: Final = (
-    update(teams).where(teams.c.id == bindparam("which")).values({name: bindparam(name) for name in _CHANGING})
-)
+_SET: Final = update(teams).where(teams.c.id == bindparam("which")).values(setting(*_CHANGING))
 _IMPLICIT: Final = select(teams.c.id).where(
     teams.c.orchestrator_id == bindparam("agent"), teams.c.implicit == 1, _OWNED
 )

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, Text, b
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.rows import inserting, packed, setting, unpacked
 from crocevia.storage.statements import Row
 
 # parameters: a JSON schema whose root is an object.
@@ -51,12 +51,7 @@ _ADD: Final = inserting(user_tools, *UserTool.__struct_fields__)
 _SET: Final = (
     update(user_tools)
     .where(user_tools.c.id == bindparam("which"))
-    .values(
-        description=bindparam("described"),
-        parameters=bindparam("taking"),
-        timeout_seconds=bindparam("within"),
-        updated_at=bindparam("now"),
-    )
+    .values(setting("description", "parameters", "timeout_seconds", "updated_at"))
 )
 
 
@@ -106,10 +101,10 @@ def save(tx: Transaction, tool: UserTool) -> None:
     tx.run(
         _SET,
         which=tool.id,
-        described=tool.description,
-        taking=packed(tool.parameters),
-        within=tool.timeout_seconds,
-        now=tool.updated_at,
+        description=tool.description,
+        parameters=packed(tool.parameters),
+        timeout_seconds=tool.timeout_seconds,
+        updated_at=tool.updated_at,
     )
 
 

@@ -11,7 +11,7 @@ from crocevia.core.catalogue import UserSpec
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting
+from crocevia.storage.rows import inserting, setting
 
 # allowance: JSON of what the user may use of models in a day.
 users = Table(
@@ -29,11 +29,7 @@ users = Table(
 
 _BOUNDED: Final = select(users.c.id, users.c.allowance).where(users.c.allowance != "{}")
 _NAMED: Final = select(users.c.id).where(users.c.name == bindparam("called")).order_by(users.c.id).limit(1)
-_ALLOW: Final = (
-    update(users)
-    .where(users.c.id == bindparam("which"))
-    .values(allowance=bindparam("bounds"), updated_at=bindparam("now"))
-)
+_ALLOW: Final = update(users).where(users.c.id == bindparam("which")).values(setting("allowance", "updated_at"))
 _ADD: Final = inserting(users, "id", "name", "role", "created_at", "updated_at")
 
 
@@ -54,7 +50,7 @@ def find_named(tx: Transaction, name: str) -> str | None:
 def set_allowance(tx: Transaction, user_id: str, spec: UserSpec, now: float) -> None:
     """What the user may use from now on."""
     bounds = "{}" if spec == UserSpec(name=spec.name) else msgspec.json.encode(spec).decode()
-    tx.run(_ALLOW, which=user_id, bounds=bounds, now=now)
+    tx.run(_ALLOW, which=user_id, allowance=bounds, updated_at=now)
 
 
 def add(tx: Transaction, name: str, role: str, now: float) -> str:

@@ -10,7 +10,7 @@ from sqlalchemy import Column, Float, ForeignKey, Table, Text, bindparam, func, 
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import inserting, packed, unpacked
+from crocevia.storage.rows import inserting, packed, setting, unpacked
 from crocevia.storage.statements import Row
 
 workspaces = Table(
@@ -42,9 +42,7 @@ _FIND: Final = select(workspaces).where(workspaces.c.id == bindparam("which"), _
 _COUNT: Final = select(func.count()).select_from(workspaces).where(_OWNED)
 _ADD: Final = inserting(workspaces, "id", "user_id", "name", "metadata", "created_at", "updated_at")
 _SET: Final = (
-    update(workspaces)
-    .where(workspaces.c.id == bindparam("which"))
-    .values(name=bindparam("called"), metadata=bindparam("holding"), updated_at=bindparam("now"))
+    update(workspaces).where(workspaces.c.id == bindparam("which")).values(setting("name", "metadata", "updated_at"))
 )
 
 
@@ -77,9 +75,9 @@ def save(tx: Transaction, workspace: Workspace) -> None:
     tx.run(
         _SET,
         which=workspace.id,
-        called=workspace.name,
-        holding=packed(workspace.metadata),
-        now=workspace.updated_at,
+        name=workspace.name,
+        metadata=packed(workspace.metadata),
+        updated_at=workspace.updated_at,
     )
 
 

@@ -22,7 +22,7 @@ from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.ids import is_id
 from crocevia.core.limits import Limits
 from crocevia.runtime.files.paths import INCOMING, MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
-from crocevia.runtime.files.room import Held, Room, measure
+from crocevia.runtime.files.quota import Held, WorkspaceQuota, measure
 
 __all__ = ["MAX_BYTES", "MAX_ENTRIES", "MAX_LINES", "MAX_MEMORY", "MAX_PATH", "MEMORY", "Entry", "WorkspaceFiles"]
 
@@ -47,7 +47,7 @@ class WorkspaceFiles:
 
     def __init__(self, root: Path, limits: Limits | None = None) -> None:
         self._root = root
-        self._room = Room(root, limits or Limits())
+        self._quota = WorkspaceQuota(root, limits or Limits())
 
     def read(self, workspace_id: str, path: str) -> str:
         """The text of a file. Raises GatewayError: INVALID_REQUEST (path, not text), NOT_FOUND, CONFLICT, TOO_LARGE."""
@@ -131,7 +131,7 @@ class WorkspaceFiles:
             raise GatewayError(Reason.FILE_IN_THE_WAY)
         with self._written(text) as aside, self._changing(workspace_id) as change:
             new = len(names) - self._depth(workspace_id, names[:-1])
-            self._room.grow(workspace_id, change, new, aside.stat().st_size)
+            self._quota.grow(workspace_id, change, new, aside.stat().st_size)
             with self._folder(workspace_id, names[:-1], make=True) as folder:
                 try:
                     os.link(aside, names[-1], dst_dir_fd=folder, follow_symlinks=False)
@@ -149,7 +149,7 @@ class WorkspaceFiles:
             raise GatewayError(Reason.FILE_IS_FOLDER)
         with self._written(text) as aside, self._changing(workspace_id) as change:
             more = aside.stat().st_size - self.stat(workspace_id, path).size
-            self._room.grow(workspace_id, change, 0, more)
+            self._quota.grow(workspace_id, change, 0, more)
             with self._folder(workspace_id, names[:-1]) as folder:
                 try:
                     os.replace(aside, names[-1], dst_dir_fd=folder)
@@ -248,7 +248,7 @@ class WorkspaceFiles:
 
     def _changing(self, workspace_id: str) -> AbstractContextManager[Held]:
         self._home(workspace_id)
-        return self._room.change(workspace_id)
+        return self._quota.change(workspace_id)
 
     def _depth(self, workspace_id: str, names: tuple[str, ...]) -> int:
         """How many of these folders are there already."""

@@ -27,7 +27,7 @@ class Held(msgspec.Struct):
     bytes: int = 0
 
 
-class Room:
+class WorkspaceQuota:
     """root: `files/` of the home. One for all who write below it."""
 
     def __init__(self, root: Path, limits: Limits) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.limits import Limits
-from crocevia.runtime.files.room import measure
+from crocevia.runtime.files.quota import measure
 from crocevia.runtime.files.workspace import WorkspaceFiles
 
 SPACE = "wsp_01j5abcdefghjkmnpqrstvwxyz"
@@ -45,9 +45,9 @@ def test_what_is_counted_is_what_is_there_and_never_too_much(steps: list[tuple[s
             step(files, what, path, size)
             there = measure(Path(folder) / SPACE)
             assert there.entries <= 5 and there.bytes <= 20
-            with files._room.change(SPACE):
+            with files._quota.change(SPACE):
                 pass
-            assert files._room._held[SPACE] == there
+            assert files._quota._held[SPACE] == there
 
 
 def refused(work: Callable[[], object]) -> str:
