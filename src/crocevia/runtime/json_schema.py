@@ -88,7 +88,8 @@ def problems(schema: dict[str, Any], place: str) -> list[Problem]:
     validator = _validator(*known)
     try:
         if not validator.is_valid(schema):
-            return _misshapen(validator, schema, place)
+            found = {one.place: one for one in [*_unbounded(schema, place), *_misshapen(validator, schema, place)]}
+            return list(found.values())[:_SHOWN]
     except (ValueError, RecursionError):  # deeper than the library goes
         return [Problem(place, say(Reason.SCHEMA_DEEP, limit=MAX_DEPTH))]
     # Most schemas neither refer to anything nor have objects enough to be too deep: for them this is five times faster.
