@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any
 
 import msgspec
 
@@ -32,7 +31,6 @@ def open_panel(
     redeliver: Callable[[str], Awaitable[bool]],
     engines: EngineSource,
     site: Site,
-    log: Any,
 ) -> Application:
     """The panel of a serving home. site: where it is going to be."""
     agent = agent_door(gateway, _for_whoever_is_signed_in(control.catalogue))
@@ -52,7 +50,6 @@ def open_panel(
             paths=site.addresses,
             agent_call=Site((agent,), site.front).application("agent"),
             keys_changed=control.keys.look_again,
-            log=log,
             public_url=settings.server.public_url,
             trusted_proxies=settings.server.trusted_proxies,
             version=__version__,

@@ -120,7 +120,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             doors.append(responses)
         doors.append(site_door(lambda: not gateway.draining and database.failing_since is None))
         site = Site(doors, _front(settings))
-        site.mount("/panel", open_panel(settings, control, gateway, turns, money.redeliver, engines.get, site, log))
+        site.mount("/panel", open_panel(settings, control, gateway, turns, money.redeliver, engines.get, site))
         yield Service(home, database, catalogue, engines, gateway, turns, site, background)
     finally:
         await catalogue.close()

@@ -7,7 +7,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from crocevia.panel.services import Application, Services
+    from crocevia.asgi.types import Application
+    from crocevia.panel.services import Services
 
 
 def panel(services: Services) -> Application:

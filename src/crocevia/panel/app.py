@@ -1,4 +1,4 @@
-"""The panel as an ASGI application: addresses to pages, who may see them, and what a failure looks like."""
+"""The panel as an ASGI application: routes, access and error pages."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from crocevia.asgi.answers import expected
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, MethodNotAllowed, Reason
 from crocevia.core.texts import render as render_message
 from crocevia.panel import auth, i18n
 from crocevia.panel.pages import PAGES
-from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, json_view, page
-from crocevia.panel.services import Application, Services
+from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, html_view, json_view
+from crocevia.panel.services import Services
 from crocevia.panel.state import State
 from crocevia.panel.web import (
     Page,
@@ -50,15 +51,15 @@ _THEMES: Final[dict[str, Theme]] = {"light": "light", "dark": "dark"}
 
 
 class Failure(msgspec.Struct, frozen=True, kw_only=True):
-    """What went wrong."""
+    """The context of an error page."""
 
     status: int
     code: str
     message: str
 
 
-def create(services: Services) -> Application:
-    """The application; it keeps its state for as long as it lives."""
+def create(services: Services) -> Starlette:
+    """The application, with its state."""
     state = State()
     routes: list[Route] = [Route("/panel/static/{name}", _static)]
     for each in PAGES:
@@ -83,15 +84,15 @@ def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) ->
             answer = await _answer(request, each, as_json=as_json)
             return _response(request, answer, as_json=as_json)
         except Exception as error:
-            known = _expected(error, services.log)
+            known = expected(error, "panel")
             failed = _failed(request, known)
-            return _with_retry(json_view(failed) if as_json else page(request, failed), known)
+            return _with_retry(json_view(failed) if as_json else html_view(request, failed), known)
 
     return endpoint
 
 
 async def _waiting(services: Services) -> int:
-    """How many requests wait for an answer: every page says so in its menu."""
+    """How many approvals and tool calls wait for an answer; the menu shows it."""
     now = time.time_ns() // 1_000_000
     return await services.database.read(lambda tx: count_requests(tx, now))
 
@@ -117,7 +118,7 @@ async def _form(request: PageRequest) -> list[tuple[str, str]]:
 
 def _response(request: PageRequest, answer: PageResponse, *, as_json: bool) -> Response:
     if isinstance(answer, PageView):
-        return json_view(answer) if as_json else page(request, answer)
+        return json_view(answer) if as_json else html_view(request, answer)
     if isinstance(answer, Redirect):
         response: Response = RedirectResponse(answer.to, HTTPStatus.SEE_OTHER, headers=PRIVATE)
         if answer.cookie is not None:
@@ -155,18 +156,6 @@ def _page_request(services: Services, state: State, http: Request) -> PageReques
         address=client_address(http, services.trusted_proxies),
         query=dict(http.query_params),
     )
-
-
-def _expected(error: Exception, log: Any) -> GatewayError:
-    """What the person is told; a fault of ours is logged here, without what it says."""
-    if isinstance(error, GatewayError):
-        return error
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f"{trace.tb_frame.f_globals.get('__name__', '?')}:{trace.tb_lineno}" if trace else "?"
-    log.error("a page failed", error=type(error).__name__, at=place)
-    return GatewayError(Reason.INTERNAL)
 
 
 def _failed(request: PageRequest, error: GatewayError) -> PageView:

@@ -1,4 +1,4 @@
-"""Who may come in: a password set through a link that works once, sessions kept as digests, attempts counted."""
+"""Signing in: a password set through a one-time link, sessions stored as digests, failed attempts counted."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.panel.state import PER_ACCOUNT, PER_ADDRESS
+from crocevia.panel.web import PageRequest, Session
 from crocevia.policy.rate_limits import client_network
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control import audit
@@ -18,8 +19,6 @@ from crocevia.storage.database import Transaction
 
 if TYPE_CHECKING:
     from argon2 import PasswordHasher
-
-    from crocevia.panel.web import PageRequest, Session
 
 ACCOUNT: Final = "operator"
 COOKIE: Final = "crocevia_session"
@@ -30,7 +29,7 @@ LONGEST: Final = 1000
 
 
 def hasher() -> PasswordHasher:
-    """Argon2id with 19 MiB, two passes: what a small server can bear, as its authors recommend at least."""
+    """Argon2id with 19 MiB and two passes: the least that its authors recommend, and what a small server can bear."""
     from argon2 import PasswordHasher
 
     return PasswordHasher(time_cost=2, memory_cost=19_456, parallelism=1)
@@ -41,16 +40,16 @@ async def is_set_up(request: PageRequest) -> bool:
     return await request.services.database.read(lambda tx: meta.get(tx, PASSWORD)) is not None
 
 
-async def holds(request: PageRequest, token: str) -> bool:
-    """Whether `token` is the one of the unused setup link."""
+async def is_setup_token(request: PageRequest, token: str) -> bool:
+    """Whether `token` is that of the unused setup link."""
     wanted = await request.services.database.read(lambda tx: meta.get(tx, meta.SETUP_TOKEN))
     return wanted is not None and hmac.compare_digest(wanted, _digest(request, token))
 
 
 async def set_up(request: PageRequest, token: str, password: str) -> str:
-    """Choose the password with the link; the new session's cookie. Raises GatewayError UNAUTHENTICATED."""
-    count(request)
-    if not await holds(request, token):
+    """Set the password with the setup link; returns the new session's cookie. Raises GatewayError(UNAUTHENTICATED)."""
+    count_attempt(request)
+    if not await is_setup_token(request, token):
         raise GatewayError(Reason.SETUP_LINK_USED)
     hashed = await _hash(request, password)
     cookie, now = secrets.token_urlsafe(32), time.time()
@@ -58,10 +57,10 @@ async def set_up(request: PageRequest, token: str, password: str) -> str:
 
     def work(tx: Transaction) -> bool:
         if meta.get(tx, meta.SETUP_TOKEN) != wanted:
-            return False  # somebody was faster
+            return False  # another request was faster
         meta.drop(tx, meta.SETUP_TOKEN)
         meta.put(tx, PASSWORD, hashed)
-        panel.drop_other_sessions(tx, ACCOUNT, "")  # of the password before, if there was one
+        panel.drop_other_sessions(tx, ACCOUNT, "")  # of an earlier password
         panel.add_session(tx, _digest(request, cookie), ACCOUNT, request.address, now, now + SESSION_SECONDS)
         audit.note(tx, audit.Actor(ACCOUNT, request.address), "set", "password", ACCOUNT)
         return True
@@ -73,8 +72,8 @@ async def set_up(request: PageRequest, token: str, password: str) -> str:
 
 
 async def sign_in(request: PageRequest, password: str) -> str:
-    """The new session's cookie. Raises GatewayError UNAUTHENTICATED, or as `count`."""
-    count(request)
+    """Sign in; returns the new session's cookie. Raises GatewayError UNAUTHENTICATED, or as `count_attempt`."""
+    count_attempt(request)
     hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(request, hashed, password):
         raise GatewayError(Reason.PASSWORD_WRONG)
@@ -91,16 +90,15 @@ async def sign_in(request: PageRequest, password: str) -> str:
 
 
 async def change_password(request: PageRequest, old: str, new: str) -> None:
-    """Another password; every other session ends. Raises GatewayError UNAUTHENTICATED, or as `count`."""
-    count(request)
+    """Change the password and end every other session. Raises GatewayError UNAUTHENTICATED, or as `count_attempt`."""
+    count_attempt(request)
     hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(request, hashed, old):
         raise GatewayError(Reason.PASSWORD_WRONG)
     request.state.by_address.clear(client_network(request.address))
     request.state.by_account.clear(ACCOUNT)
     changed = await _hash(request, new)
-    session = request.session
-    assert session is not None
+    session = request.signed_in
 
     def work(tx: Transaction) -> None:
         meta.put(tx, PASSWORD, changed)
@@ -111,9 +109,7 @@ async def change_password(request: PageRequest, old: str, new: str) -> None:
 
 
 async def find_session(request: PageRequest) -> Session | None:
-    """Whose cookie this is."""
-    from crocevia.panel.web import Session
-
+    """The session of the request's cookie, if it is valid."""
     cookie = request.http.cookies.get(COOKIE)
     if not cookie:
         return None
@@ -129,7 +125,7 @@ async def sign_out(request: PageRequest) -> None:
         await request.services.database.write(lambda tx: panel.drop_session(tx, session.digest))
 
 
-def count(request: PageRequest) -> None:
+def count_attempt(request: PageRequest) -> None:
     """Count an attempt of this address and of the account. Raises GatewayError(RATE_LIMITED) with `retry_after`."""
     address, state = client_network(request.address), request.state
     seconds = max(state.by_address.wait(address, PER_ADDRESS[0]), state.by_account.wait(ACCOUNT, PER_ACCOUNT[0]))

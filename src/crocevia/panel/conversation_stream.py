@@ -1,4 +1,4 @@
-"""One question of the playground: the agent call as the project, passed on as it comes, and folded for the history."""
+"""One message of the playground: the agent call as the project, forwarded as it comes and folded into the history."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any
 
 import msgspec
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
+from crocevia.asgi.types import Application
 from crocevia.core import json
 from crocevia.panel.demo_tool import TOOL, Messages
-from crocevia.panel.services import Application, Receive, Scope, Send
+from crocevia.panel.kit_wire import event
 
 
 class _Delta(msgspec.Struct):
@@ -18,15 +20,14 @@ class _Delta(msgspec.Struct):
 
 
 class _Done(msgspec.Struct):
-    stop_reason: str = ""
-    blocchi: list[msgspec.Raw] = []
+    provider_blocks: list[msgspec.Raw] = msgspec.field(name="blocchi", default_factory=list)
 
 
 class Stream(Response):
     """Runs the agent call within the request.
 
-    on_end: told the conversation with its answer, if one came. tools: whether the demo tool is offered.
-    first: events that come before the model's. question: what a person is asked before the tool runs.
+    on_end: called with the conversation and its answer, if one came. tools: whether the demo tool is offered.
+    first: events to send before the model's. question: the text of a confirmation.
     """
 
     def __init__(
@@ -48,15 +49,15 @@ class Stream(Response):
         self._tools = [TOOL] if tools else []
         self._first = first
         self._question = question
-        self._heard = bytearray()
+        self._received = bytearray()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        asked = {"stream": True, "session_id": "playground", "messages": self._messages}
-        body = json.encode(asked | ({"tools": self._tools} if self._tools else {}))
+        payload = {"stream": True, "session_id": "playground", "messages": self._messages}
+        body = json.encode(payload | ({"tools": self._tools} if self._tools else {}))
         headers = [
             (b"content-type", b"application/json"),
             (b"content-length", b"%d" % len(body)),
-            (b"x-pepper-key", b"-"),  # who is signed in needs none
+            (b"x-pepper-key", b"-"),  # a signed-in operator needs none
             (b"x-pepper-project", self._project.encode()),
         ]
         inner = dict(scope) | {"method": "POST", "path": "/agent", "headers": headers, "query_string": b""}
@@ -67,34 +68,34 @@ class Stream(Response):
 
         async def write(message: Any) -> None:
             if message["type"] == "http.response.body":
-                message = self._passed_on(message)
+                message = self._forward(message)
             elif message.get("status") != 200:
                 self._first = b""  # a refusal is no stream
             await send(message)
 
         await self._call(inner, read, write)
 
-    def _passed_on(self, message: Any) -> Any:
-        """What the model says, after what was to be said first; at the end the history, and what waits for a yes."""
+    def _forward(self, message: Any) -> Any:
+        """Send the first events, then the model's; at the end store the history and ask for confirmations."""
         body = message.get("body", b"")
-        self._heard += body
+        self._received += body
         body, self._first = self._first + body, b""
         if not message.get("more_body"):
             answer = self._answer()
             if answer is not None:
                 self._on_end([*self._messages, answer])
-                body += self._waiting(answer)
+                body += self._pending_event(answer)
         return message | {"body": body}
 
-    def _waiting(self, answer: dict[str, Any]) -> bytes:
+    def _pending_event(self, answer: dict[str, Any]) -> bytes:
         calls = answer.get("tool_calls")
         return event("pending", {"actions": [call | {"text": self._question} for call in calls]}) if calls else b""
 
     def _answer(self) -> dict[str, Any] | None:
-        """The assistant's message that the events spell; None without an end."""
+        """The assistant's message that the events add up to; None if the answer did not end."""
         text, calls, done = "", [], None
-        for heard in bytes(self._heard).split(b"\n\n"):
-            name, _, data = heard.partition(b"\ndata: ")
+        for block in bytes(self._received).split(b"\n\n"):
+            name, _, data = block.partition(b"\ndata: ")
             if name == b"event: delta":
                 text += msgspec.json.decode(data, type=_Delta).text
             elif name == b"event: tool_call":
@@ -103,10 +104,5 @@ class Stream(Response):
                 done = msgspec.json.decode(data, type=_Done)
         if done is None:
             return None
-        said = {"role": "assistant", "content": text, "blocchi": done.blocchi}
-        return said | ({"tool_calls": calls} if calls else {})
-
-
-def event(name: str, data: Any) -> bytes:
-    """One event of the stream."""
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), json.encode(data))
+        message = {"role": "assistant", "content": text, "blocchi": done.provider_blocks}
+        return message | ({"tool_calls": calls} if calls else {})

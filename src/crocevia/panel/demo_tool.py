@@ -1,4 +1,4 @@
-"""The playground's own tool: a light that is switched only after a yes, so that confirmations can be tried."""
+"""The playground's own tool: a light that is switched only after a confirmation, to try confirmations."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ def open_calls(messages: Messages) -> list[dict[str, Any]]:
 
 
 def result(call: dict[str, Any], approved: bool | None) -> dict[str, Any]:
-    """The message that answers a call. approved None: nobody has decided, and the talk went on."""
+    """The tool message for a call. approved None: the conversation went on without a decision."""
     if approved and call.get("name") == NAME:
-        said: dict[str, Any] = {"light": "on" if (call.get("arguments") or {}).get("on") else "off"}
+        content: dict[str, Any] = {"light": "on" if (call.get("arguments") or {}).get("on") else "off"}
     elif approved:
-        said = {"error": "There is no such tool."}
+        content = {"error": "There is no such tool."}
     else:
-        said = {"status": "waiting for a confirmation" if approved is None else "the user said no"}
-    return {"role": "tool", "tool_call_id": call["id"], "content": json.encode(said).decode()}
+        content = {"status": "waiting for a confirmation" if approved is None else "the user said no"}
+    return {"role": "tool", "tool_call_id": call["id"], "content": json.encode(content).decode()}

@@ -1,4 +1,4 @@
-"""Numbers, sums, times and sizes as people of a language read them. None is «unknown», never zero."""
+"""Numbers, money, times and sizes as a language writes them. None is «unknown», never zero."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def number(value: float | None, language: Language, places: int = 0) -> str:
 
 
 def money(value: float | None, language: Language) -> str:
-    """USD, with as many places as the sum needs to be seen."""
+    """USD, with as many decimals as a small amount needs."""
     if value is None:
         return UNKNOWN
     places = 2 if value == 0 or abs(value) >= 1 else 4 if abs(value) >= 0.001 else 6

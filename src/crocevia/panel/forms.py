@@ -1,4 +1,4 @@
-"""Forms for declared values: a table of fields says how a value becomes a form and a form becomes an entry."""
+"""Forms for declared values: a table of fields says how a value fills a form and how a form makes an entry."""
 
 from __future__ import annotations
 
@@ -17,33 +17,40 @@ _INTEGER: Final = re.compile(r"[+-]?\d{1,15}")
 
 
 class Field(msgspec.Struct, frozen=True):
-    """`path`: where the value lives in the entry, dotted. options: of a choice; `?` in front: may be empty."""
+    """How one part of a declared value is edited."""
 
     path: str
+    """Where the value lives in the entry, dotted."""
     kind: Kind = "text"
     options: tuple[str, ...] = ()
+    """Of a choice; an empty one stands for «none»."""
     group: str = ""
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True):
-    """A field with what is in it. checked: of a check. error: why it was refused."""
+    """A field with its current value."""
 
     path: str
     kind: Kind
     group: str
     value: str = ""
     checked: bool = False
+    """Of a check."""
     options: tuple[str, ...] = ()
     fixed: bool = False
+    """Whether it cannot change."""
     error: str | None = None
+    """Why it was refused."""
 
 
 class Form(msgspec.Struct, frozen=True, kw_only=True):
-    """inputs: in order. errors: what is wrong beyond single fields. seen: see `writing.mark`; None for a new one."""
+    """A form's fields in order."""
 
     inputs: list[Input]
     errors: list[str] = []
+    """What is wrong beyond single fields."""
     etag: str | None = None
+    """See `writing.etag_of`; None for a new entry."""
 
 
 def fill(
@@ -56,7 +63,7 @@ def fill(
     problems: Sequence[Problem] = (),
     language: Language = "en",
 ) -> Form:
-    """The form that shows `value` (an entry, or what a person typed). fixed: the field that cannot change."""
+    """The form filled with `value` (an entry, or what a person typed). fixed: the field that cannot change."""
     errors: dict[str, str] = {}
     rest: list[str] = []
     paths = [field.path for field in fields]
@@ -85,12 +92,12 @@ def fill(
 
 
 def entry(fields: Sequence[Field], form: Mapping[str, str], base: Mapping[str, Any]) -> dict[str, Any]:
-    """What the form says, over `base`: fields that are on no form keep their value. Empty means «not given»."""
-    found: dict[str, Any] = {name: value for name, value in base.items()}
+    """The entry that the form describes; fields that it lacks keep their value of `base`. Empty means «not given»."""
+    made = dict(base)
     for field in fields:
         value = _value(field, form.get(field.path, ""))
-        _put(found, field.path, _as_before(value, _at(base, field.path)) if field.kind == "names" else value)
-    return found
+        _put(made, field.path, _as_before(value, _at(base, field.path)) if field.kind == "names" else value)
+    return made
 
 
 def _as_before(names: list[str], before: Any) -> list[Any]:
@@ -116,7 +123,7 @@ def _value(field: Field, text: str) -> Any:
 
 
 def _number(kind: Kind, text: str) -> str | int | float:
-    """A number where one is wanted; what is none stays text, and the validation says so."""
+    """A number where one is expected; other text stays text, and the validation refuses it."""
     if kind == "integer" and _INTEGER.fullmatch(text):
         return int(text)
     if kind == "number":

@@ -1,4 +1,4 @@
-"""Whether engines can be reached: asked in the background, remembered for a while."""
+"""Whether engines can be reached: probed in the background, remembered for a while."""
 
 from __future__ import annotations
 
@@ -17,11 +17,13 @@ PATIENCE_SECONDS: Final = 20.0
 
 
 class Health(msgspec.Struct, frozen=True, kw_only=True):
-    """checked_at: Unix seconds. message: why not."""
+    """What the last probe of an engine found."""
 
     state: Literal["ok", "failed", "checking"]
     checked_at: float | None = None
+    """Unix seconds."""
     message: Sentence | None = None
+    """Why it failed."""
 
 
 CHECKING: Final = Health(state="checking")
@@ -34,8 +36,8 @@ class HealthBoard:
         self._known: dict[str, Health] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
 
-    async def look(self, names: Iterable[str], source: EngineSource, *, patience: float = 1.5) -> dict[str, Health]:
-        """What is known of these engines; stale ones are probed, and waited for as long as `patience` seconds."""
+    async def check(self, names: Iterable[str], source: EngineSource, *, patience: float = 1.5) -> dict[str, Health]:
+        """The health of these engines; outdated ones are probed, and awaited for at most `patience` seconds."""
         names = list(names)
         now = time.time()
         for name in names:
@@ -48,14 +50,14 @@ class HealthBoard:
         return {name: CHECKING if name in self._tasks else self._known.get(name, CHECKING) for name in names}
 
     def probe(self, name: str, source: EngineSource) -> None:
-        """Start asking."""
+        """Start a probe, if none is running."""
         if name not in self._tasks:
             task = asyncio.ensure_future(self._probe(name, source))
             self._tasks[name] = task
             task.add_done_callback(lambda _: self._tasks.pop(name, None))
 
     def forget(self, name: str) -> None:
-        """Its declaration changed: what was known says nothing any more."""
+        """Drop what is known: its declaration changed."""
         self._known.pop(name, None)
 
     async def _probe(self, name: str, source: EngineSource) -> None:
@@ -67,7 +69,7 @@ class HealthBoard:
             message = error.message
         except TimeoutError:
             message = say(Reason.UPSTREAM_TIMEOUT)
-        except Exception:  # an engine that breaks its promise is unusable, whatever it raised
+        except Exception:  # whatever an engine raised against its contract, it cannot be used
             message = say(Reason.ENGINE_UNUSABLE, engine=name)
         state: Literal["ok", "failed"] = "ok" if message is None else "failed"
         self._known[name] = Health(state=state, checked_at=time.time(), message=message)

@@ -1,4 +1,4 @@
-"""A few things by key, in memory; the one unused for longest goes first."""
+"""A small cache: the least recently used item goes first."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ Key = tuple[str, str]
 
 
 class LruCache(Generic[T]):
-    """most: how many are kept."""
+    """Holds at most `most` items."""
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept: OrderedDict[Key, T] = OrderedDict()
+        self._items: OrderedDict[Key, T] = OrderedDict()
 
     def get(self, key: Key) -> T | None:
-        """What was put there, if it still is."""
-        found = self._kept.get(key)
-        if found is not None:
-            self._kept.move_to_end(key)
-        return found
+        """The item, if it is still there."""
+        value = self._items.get(key)
+        if value is not None:
+            self._items.move_to_end(key)
+        return value
 
     def put(self, key: Key, value: T) -> None:
-        self._kept[key] = value
-        self._kept.move_to_end(key)
-        if len(self._kept) > self._most:
-            self._kept.popitem(last=False)
+        self._items[key] = value
+        self._items.move_to_end(key)
+        if len(self._items) > self._most:
+            self._items.popitem(last=False)
 
     def drop(self, key: Key) -> None:
-        self._kept.pop(key, None)
+        self._items.pop(key, None)

@@ -94,19 +94,19 @@ def _environment() -> Environment:
 
 @cache
 def asset(name: str) -> tuple[bytes, str]:
-    """A static file and the digest of it. Raises KeyError for anything that is not in `STATIC`."""
+    """A static file and its digest. Raises KeyError for a name that is not in `STATIC`."""
     STATIC[name]
     content = files("crocevia.panel").joinpath("static", name).read_bytes()
     return content, hashlib.sha256(content).hexdigest()[:16]
 
 
 def static_path(name: str) -> str:
-    """Its address, another one whenever the file is another one."""
+    """URL with a content hash."""
     return f"/panel/static/{name}?v={asset(name)[1]}"
 
 
-def page(request: PageRequest, view: PageView) -> Response:
-    """The whole page."""
+def html_view(request: PageRequest, view: PageView) -> Response:
+    """The page as HTML."""
     language = request.language
     notice = request.query.get("done")
     template = _environment().get_template(f"{view.template}.html")
@@ -119,7 +119,7 @@ def page(request: PageRequest, view: PageView) -> Response:
         request=request,
         language=language,
         theme=request.theme,
-        here=_here(request),
+        here=_return_path(request),
         signed_in=request.session is not None,
         waiting=request.waiting,
         version=request.services.version,
@@ -130,12 +130,12 @@ def page(request: PageRequest, view: PageView) -> Response:
 
 
 def json_view(view: PageView) -> Response:
-    """What the page's template sees, as JSON."""
+    """The context of the page's template, as JSON."""
     return Response(json.encode(view.context), view.status, headers=PRIVATE, media_type="application/json")
 
 
 def helpers(language: Language) -> dict[str, Any]:
-    """What templates say and format with."""
+    """Functions for templates: texts and formats in the reader's language."""
     bound = {
         name: partial(_formatted, getattr(formats, name), language)
         for name in ("number", "money", "share", "duration", "size", "when")
@@ -163,8 +163,8 @@ def _formatted(function: Any, language: Language, value: Any, *args: Any) -> str
     return text
 
 
-def _here(request: PageRequest) -> str:
-    """Where to come back to. What was posted to cannot always be looked at: then it is the page before."""
+def _return_path(request: PageRequest) -> str:
+    """The page to come back to. A POST may have no page of its own: then it is the one before."""
     http = request.http
     if http.method == "POST":
         before = urlsplit(http.headers.get("referer", ""))

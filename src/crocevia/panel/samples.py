@@ -1,4 +1,4 @@
-"""Copy-paste code that carries this server's address. Keys are read from the environment, never written down."""
+"""Code to copy, with this server's address. Keys are read from the environment, never written into it."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ OPERATOR_TOKEN: Final = "CROCEVIA_OPERATOR_TOKEN"  # noqa: S105  # the name of a
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """language: what it is called above the code."""
+    """Code to copy."""
 
     language: str
+    """The name above the code."""
     code: str
 
 
@@ -56,12 +57,12 @@ def chat_server(origin: str, project: str) -> Sample:
 
 
 def project(origin: str, name: str) -> list[Sample]:
-    """What there is to do with a project's key."""
+    """Samples for a project's key."""
     return [*agent_call(origin, name), chat_server(origin, name)]
 
 
 def kit_page(origin: str, project: str) -> list[Sample]:
-    """A page with the chat; the page's own server does the asking."""
+    """A page with the chat, which talks to the page's own server."""
     return [
         Sample(
             "HTML",

@@ -1,12 +1,12 @@
-"""What the panel is handed."""
+"""What the panel gets from the server."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Collection, Mapping
 
 import msgspec
 
+from crocevia.asgi.types import Application
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.apply import CheckEngine
 from crocevia.runtime.control.context import Control
@@ -15,22 +15,9 @@ from crocevia.runtime.turns import Turns
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
-Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Any]]
-Send: TypeAlias = Callable[[Any], Awaitable[None]]
-Application: TypeAlias = Callable[[Scope, Receive, Send], Awaitable[None]]
-
 
 class Services(msgspec.Struct, frozen=True, kw_only=True):
-    """The parts of a serving home.
-
-    settings: the server's own, any struct of structs; origins: where each value came from, by dotted path.
-    public_url: where callers reach the server, if it was said. trusted_proxies: networks whose forwarding headers
-    are believed. paths: what the server answers to. agent_call: the agent call of the pepper door for whoever is
-    signed in here: it takes the project from its header and wants no key. keys_changed: to be told
-    after an API key was revoked, so that nobody goes on with it. redeliver: attempt the webhook of this id
-    once more now; False if there is none. log: a structlog logger.
-    """
+    """The parts of a serving home that the panel works with."""
 
     home: Home
     database: Database
@@ -39,14 +26,21 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     control: Control
     turns: Turns
     redeliver: Callable[[str], Awaitable[bool]]
+    """Send the webhook of this id once more now; False if there is none."""
     engine: EngineSource
     check_engine: CheckEngine
     settings: msgspec.Struct
+    """The server's own, a struct of structs."""
     origins: Mapping[str, str]
+    """Where each setting's value came from, by dotted path."""
     paths: Collection[str]
+    """What the server answers to."""
     agent_call: Application
+    """The agent call of the pepper door for a signed-in operator: the project is in its header, no key."""
     keys_changed: Callable[[], None]
-    log: Any
+    """Called after an API key was revoked, so that it stops working at once."""
     public_url: str | None = None
+    """Where callers reach the server, if it is set."""
     trusted_proxies: tuple[str, ...] = ()
+    """Networks whose forwarding headers are believed."""
     version: str = ""

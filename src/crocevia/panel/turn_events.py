@@ -1,4 +1,4 @@
-"""A turn's entries as the events that the chat kit reads: what the team's voice says, and everybody's tools."""
+"""A turn's entries as the events that the chat kit reads: the leading agent's text, and the tools of all agents."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from typing import Any, Final
 
 import msgspec
 
-from crocevia.core import json
 from crocevia.core.turn import entries as e
 
 
 class TurnEvents:
     """Folds one turn from its beginning; each entry gives the events that it adds.
 
-    team: who the kit says has answered. question: what a person is asked before a tool runs. approvals: what the page
-    calls an action -> the approval's id. over: the turn has ended.
+    team: the name that the kit shows for the answer. question: the text of a confirmation without a reason.
+    approvals: the kit's id of an action to the approval's id. over: the turn has ended.
     """
 
     def __init__(self, turn: str, team: str, question: str) -> None:
@@ -23,9 +22,9 @@ class TurnEvents:
         self._turn = turn
         self._team = team
         self._question = question
-        self._shown: set[str] = set()  # tools that the page knows
-        self._said = ""  # by the team's voice since its last tool
-        self._again = ""  # what an attempt that was given up had said already
+        self._known_tools: set[str] = set()  # ids of tools that the page has been told of
+        self._text = ""  # of the leading agent since its last tool
+        self._repeated = ""  # the text of an abandoned attempt, which the page has already
         self._denied: set[str] = set()
 
     def of(self, entry: e.Entry) -> list[tuple[str, dict[str, Any]]]:
@@ -36,27 +35,27 @@ class TurnEvents:
         return [] if make is None else make(self, entry)
 
     def text(self, entry: e.TextDelta) -> list[tuple[str, dict[str, Any]]]:
-        if entry.agent.parent_id is not None:  # a member's words are for the one who asked
+        if entry.agent.parent_id is not None:  # a member's text goes to the agent that delegated
             return []
-        self._said += entry.delta
-        if self._again.startswith(self._said):
+        self._text += entry.delta
+        if self._repeated.startswith(self._text):
             return []
         new = entry.delta
-        if self._again:  # said once already, up to here or differently
-            new = self._said[len(self._again) :] if self._said.startswith(self._again) else f"\n\n{self._said}"
-            self._again = ""
+        if self._repeated:  # sent before, up to here or with another continuation
+            new = self._text[len(self._repeated) :] if self._text.startswith(self._repeated) else f"\n\n{self._text}"
+            self._repeated = ""
         return [("delta", {"text": new})]
 
     def reset(self, entry: e.TextReset) -> list[tuple[str, dict[str, Any]]]:
         if entry.agent.parent_id is None:
-            self._again, self._said = self._said, ""
+            self._repeated, self._text = self._text, ""
         return []
 
     def done(self, entry: e.TextDone) -> list[tuple[str, dict[str, Any]]]:
         if entry.agent.parent_id is not None:
             return []
-        missing = entry.text if not self._said else ""
-        self._said = self._again = ""
+        missing = entry.text if not self._text else ""
+        self._text = self._repeated = ""
         return [("delta", {"text": missing})] if missing else []
 
     def delegated(self, entry: e.Delegated) -> list[tuple[str, dict[str, Any]]]:
@@ -91,21 +90,16 @@ class TurnEvents:
         return [("done", {"stop_reason": "end_turn", "usage": usage, "versione": self._team, "blocchi": []})]
 
     def _tool(self, call: str, name: str, arguments: Any) -> list[tuple[str, dict[str, Any]]]:
-        if call in self._shown:
+        if call in self._known_tools:
             return []
-        self._shown.add(call)
-        self._said = self._again = ""
+        self._known_tools.add(call)
+        self._text = self._repeated = ""
         return [("tool_call", {"id": call, "name": name, "arguments": arguments})]
 
     def _ended(self, call: str, ok: bool) -> list[tuple[str, dict[str, Any]]]:
-        if call not in self._shown or call in self._denied:
+        if call not in self._known_tools or call in self._denied:
             return []
         return [("tool_done", {"id": call, "ok": ok})]
-
-
-def spell(name: str, data: dict[str, Any]) -> bytes:
-    """One event of the stream."""
-    return b"event: %s\ndata: %s\n\n" % (name.encode(), json.encode(data))
 
 
 def _name(entry: e.ToolStart | e.ToolRequest | e.ApprovalRequest) -> str:

@@ -145,7 +145,7 @@ async def read_body(request: Request, most: int) -> bytes:
 
 
 def is_same_site(request: Request) -> bool:
-    """Whether a write comes from our own page: the browser says so, or at least where it comes from."""
+    """Whether a write comes from a page of ours, by `Sec-Fetch-Site` or at least by `Origin`."""
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         return site in ("same-origin", "none")
@@ -154,7 +154,7 @@ def is_same_site(request: Request) -> bool:
 
 
 def client_address(request: Request, trusted: tuple[str, ...]) -> str:
-    """Who is asking. A forwarding header counts only as far as trusted proxies wrote it."""
+    """The client's address. A forwarding header counts only as far as trusted proxies wrote it."""
     address = request.client.host if request.client else ""
     if not _is_trusted(address, trusted):
         return address
@@ -174,11 +174,6 @@ def _is_trusted(address: str, trusted: tuple[str, ...]) -> bool:
 
 
 def local_path(path: str | None) -> str:
-    """`path` if it leads to a page of the panel, else the first page."""
+    """`path` if it is one of the panel's, else the panel's first page."""
     ours = path is not None and (path == "/panel" or path.startswith(("/panel/", "/panel?")))
     return path if path is not None and ours and "\\" not in path and path.isprintable() else "/panel"
-
-
-def plain(value: Any) -> Any:
-    """A context as plain values."""
-    return msgspec.to_builtins(value)

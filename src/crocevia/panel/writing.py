@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 async def change(request: PageRequest, work: Callable[[Transaction], T]) -> T:
-    """Do `work` durably, then serve what it declared. Raises what `work` raises, and GatewayError(UNAVAILABLE)."""
+    """Commit `work`, then serve the new catalogue. Raises what `work` raises, and GatewayError(UNAVAILABLE)."""
     stored = engine_keys(request.services.home)
     try:
         result = await request.services.database.write(work)
@@ -34,19 +34,19 @@ async def change(request: PageRequest, work: Callable[[Transaction], T]) -> T:
 
 
 async def declare(request: PageRequest, table: str, name: str, entry: dict[str, Any], etag: str | None) -> Applied:
-    """Create (`seen` None) or change one declared entry. `seen`: `mark` of the value that the person was looking at.
+    """Create (`etag` None) or change one declared entry. etag: of the value that the form was filled from.
 
-    Raises Refused, GatewayError CONFLICT if somebody else changed it meanwhile, NOT_FOUND.
+    Raises Refused, also if the entry has changed since, and GatewayError(NOT_FOUND).
     """
     patch = patch_of(table, entry)
 
     def work(tx: Transaction) -> Applied:
         before = getattr(load_state(tx), table).get(name)
-        _check_seen(table, name, before, etag)
+        _check_etag(table, name, before, etag)
         declaration = patch.over({})  # what the form says is the whole value
         applied = apply_in(tx, request.services.home, declaration, check_engine=request.services.check_engine)
         after = getattr(declaration, table)[0]
-        changes: dict[str, tuple[str | None, str | None]] = dict(audit.differences(before, after))
+        changes: audit.Changes = dict(audit.differences(before, after))
         if declaration.secret(table, name) is not None:
             changes["secret"] = (None, None)
         audit.note(tx, request.actor, "created" if before is None else "changed", table, name, changes)
@@ -56,7 +56,7 @@ async def declare(request: PageRequest, table: str, name: str, entry: dict[str, 
 
 
 async def remove(request: PageRequest, table: str, name: str) -> None:
-    """Take an entry away. Raises GatewayError NOT_FOUND, or CONFLICT with what needs it."""
+    """Remove an entry. Raises GatewayError NOT_FOUND, or CONFLICT with what needs it."""
 
     def work(tx: Transaction) -> None:
         before = removal.remove(tx, table, name)
@@ -65,8 +65,13 @@ async def remove(request: PageRequest, table: str, name: str) -> None:
     await change(request, work)
 
 
+async def note(request: PageRequest, action: str, kind: str, name: str, changes: audit.Changes | None = None) -> None:
+    """Add a line to the audit list for something already done. Raises GatewayError(UNAVAILABLE)."""
+    await request.services.database.write(lambda tx: audit.note(tx, request.actor, action, kind, name, changes))
+
+
 async def load(request: PageRequest, table: str) -> dict[str, Any]:
-    """What is declared in `table`, by name."""
+    """The declared values of `table`, by name."""
     found: dict[str, Any] = await request.services.database.read(lambda tx: getattr(load_state(tx), table))
     return found
 
@@ -80,11 +85,11 @@ async def find(request: PageRequest, table: str, name: str) -> Any:
 
 
 def etag_of(spec: Spec | None) -> str:
-    """A few characters that change with the value."""
+    """A short digest of the value; empty for None."""
     return "" if spec is None else hashlib.sha256(msgspec.json.encode(spec)).hexdigest()[:16]
 
 
-def _check_seen(table: str, name: str, before: Spec | None, etag: str | None) -> None:
+def _check_etag(table: str, name: str, before: Spec | None, etag: str | None) -> None:
     key = "encode" if table == "recipes" else "name"
     if etag is None and before is not None:
         raise Refused([Problem(f"{place_of(table, name)}.{key}", say(Reason.NAME_TAKEN))])

@@ -21,9 +21,10 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
-    """Agents that a team can have."""
+    """What a team may choose from."""
 
     agents: tuple[str, ...]
+    """Names of agents."""
 
 
 async def show(request: PageRequest) -> PageResponse:

@@ -18,12 +18,14 @@ _RECIPE: Final = '{"encode": "riassunto", "contenuto": "Un testo lungo."}'
 
 
 class Address(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing to call. key: of what is said about it."""
+    """One thing to call."""
 
     key: str
+    """Of its texts."""
     method: str
     path: str
     secret: str | None
+    """The environment variable of the samples that holds its secret."""
     samples: list[Sample]
 
 
@@ -34,10 +36,10 @@ class Switch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """origin: this server as its callers write it. project: the one that the code uses."""
-
     origin: str
+    """This server as its callers write it."""
     project: str
+    """The one that the code uses."""
     projects: tuple[str, ...]
     addresses: list[Address]
     switches: list[Switch]

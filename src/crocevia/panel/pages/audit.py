@@ -16,12 +16,11 @@ PER_PAGE: Final = 50
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """older: the id that the next page starts below; None on the last one."""
-
     entries: list[audit.Entry]
     kinds: tuple[str, ...]
     kind: str | None
     older: str | None
+    """The id that the next page starts below; None on the last one."""
 
 
 async def show(request: PageRequest) -> PageResponse:

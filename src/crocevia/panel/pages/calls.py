@@ -1,4 +1,4 @@
-"""The monitor: calls as they come, filtered by the address; and one call in full."""
+"""The monitor: calls as they come, filtered by the query, and one call in full."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PER_PAGE: Final = 50
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """filters: as they stand in the address. mark: another one whenever something changed."""
-
     calls: CallPage
     filters: dict[str, str]
+    """As they stand in the URL."""
     projects: tuple[str, ...]
     encodes: tuple[str, ...]
     running: int
     first_page: bool
     etag: str
+    """Changes whenever a row does."""
 
 
 class One(msgspec.Struct, frozen=True, kw_only=True):

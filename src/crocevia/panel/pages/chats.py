@@ -1,7 +1,8 @@
-"""Chats of everybody; and one of them: a turn's events as steps, and a word to whoever is at work."""
+"""All users' chats, and the page of one: a turn's events as steps, with steering and cancelling."""
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
@@ -9,42 +10,43 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel import samples
 from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
-from crocevia.runtime.control import audit, operator_view
+from crocevia.panel.writing import note
+from crocevia.runtime.control import operator_view
 from crocevia.runtime.control.operator_view import ChatRow, Member, Step, TurnRow
-from crocevia.storage.database import Transaction
 
 PER_PAGE: Final = 50
 TURNS: Final = 50
 DEEPEST: Final = 6  # levels that are indented
-LONGEST: Final = 10_000  # characters of a word to an agent
+LONGEST: Final = 10_000  # characters of a steering message
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """older: the id that the next page starts below. mark: another one whenever something changed."""
-
     rows: list[ChatRow]
     only_open: bool
     older: str | None
+    """The id that the next page starts below."""
     first_page: bool
     etag: str
+    """Changes whenever a row does."""
 
 
 class One(msgspec.Struct, frozen=True, kw_only=True):
-    """turn: the one that is shown. step: how many of its steps are. earlier: steps that are not here. members: who can
-    be told something beside the agent that leads.
-    """
-
     chat: ChatRow
     turns: list[TurnRow]
     turn: str | None
+    """The one that is shown."""
     steps: list[Step]
     step: int
+    """How many of its steps are shown."""
     earlier: bool
+    """Whether it has older steps that are not here."""
     open: bool
     deepest: int
     longest: int
     members: list[Member]
+    """Agents that can be steered, besides the leading one."""
     etag: str
+    """Changes whenever the turn goes on."""
     samples: list[samples.Sample]
     error: Sentence | None = None
 
@@ -74,7 +76,7 @@ async def cancel(request: PageRequest) -> PageResponse:
         turn = await request.services.turns.cancel(chat.user_id, chat.id)
     except GatewayError as error:
         return await _refused(request, error)
-    await _note(request, "cancelled", chat.id, {"turn": (turn, None)})
+    await note(request, "cancelled", "chats", chat.id, {"turn": (turn, None)})
     return Redirect(f"/panel/chats/one?id={chat.id}&done=cancelled")
 
 
@@ -87,19 +89,17 @@ async def steer(request: PageRequest) -> PageResponse:
         turn = await request.services.turns.steer(chat.user_id, chat.id, text, target)
     except GatewayError as error:
         return await _refused(request, error)
-    await _note(request, "steered", chat.id, {"turn": (None, turn), "to": (None, target)})
+    await note(request, "steered", "chats", chat.id, {"turn": (None, turn), "to": (None, target)})
     return Redirect(f"/panel/chats/one?id={chat.id}&done=steered")
 
 
 async def _refused(request: PageRequest, error: GatewayError) -> PageView:
     if error.code not in (Code.CONFLICT, Code.INVALID_REQUEST):
         raise error
-    view = await _one(request)
-    assert isinstance(view.context, One)
-    return msgspec.structs.replace(view, context=msgspec.structs.replace(view.context, error=error.message), status=409)
+    return await _one(request, error.message)
 
 
-async def _one(request: PageRequest) -> PageView:
+async def _one(request: PageRequest, error: Sentence | None = None) -> PageView:
     chat = await _find(request)
     turns = await request.services.database.read(lambda tx: operator_view.turns(tx, chat.id, TURNS))
     asked = request.query.get("turn")
@@ -122,6 +122,7 @@ async def _one(request: PageRequest) -> PageView:
         members=line.members if view == chat.open_turn else [],
         etag=f"{view}/{line.head}/{chat.state}/{chat.waiting}",
         samples=samples.chat_events(request.origin, chat.id),
+        error=error,
     )
     return PageView(
         template="chat",
@@ -129,6 +130,7 @@ async def _one(request: PageRequest) -> PageView:
         title=chat.title or request.t("chats.untitled"),
         nav="chats",
         breadcrumbs=(Breadcrumb(request.t("nav.chats"), "/panel/chats"),),
+        status=HTTPStatus.OK if error is None else HTTPStatus.CONFLICT,
     )
 
 
@@ -137,15 +139,6 @@ async def _find(request: PageRequest) -> ChatRow:
     if found is None:
         raise GatewayError(Reason.NOT_FOUND)
     return found
-
-
-async def _note(
-    request: PageRequest, action: str, name: str, changes: dict[str, tuple[str | None, str | None]]
-) -> None:
-    def work(tx: Transaction) -> None:
-        audit.note(tx, request.actor, action, "chats", name, changes)
-
-    await request.services.database.write(work)
 
 
 PAGES: Final = (

@@ -1,4 +1,4 @@
-"""Engines: connections to providers, whether they can be reached, and how they last failed."""
+"""Engines: connections to providers, whether they are reachable, and their last failure."""
 
 from __future__ import annotations
 
@@ -17,20 +17,19 @@ from crocevia.storage.database import Transaction
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """last_failure: the newest call that failed there. has_key: one is stored or in the environment."""
-
     engine: EngineSpec
     health: Health
     has_key: bool
+    """Whether one is stored or in the environment."""
     models: list[str]
     last_failure: CallRow | None
+    """The newest call that failed there."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
-    """checking: an answer is still awaited."""
-
     rows: list[Row]
     checking: bool
+    """Whether a probe is still running."""
 
 
 class More(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,7 +40,7 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(request: PageRequest) -> PageResponse:
     specs: dict[str, EngineSpec] = await load(request, "engines")
-    health = await request.state.health.look(specs, request.services.engine)
+    health = await request.state.health.check(specs, request.services.engine)
     failures = await request.services.database.read(lambda tx: {name: _last_failure(tx, name) for name in specs})
     models = request.services.catalogue.current.models.values()
     rows = [
@@ -63,12 +62,12 @@ async def probe(request: PageRequest) -> PageResponse:
     name = request.query.get("name", "")
     await find(request, "engines", name)
     request.state.health.forget(name)
-    await request.state.health.look([name], request.services.engine)
+    await request.state.health.check([name], request.services.engine)
     return Redirect(f"{RESOURCE.address(name)}&done=checking")
 
 
 async def _more(request: PageRequest, name: str) -> More:
-    health = await request.state.health.look([name], request.services.engine)
+    health = await request.state.health.check([name], request.services.engine)
     failure = await request.services.database.read(lambda tx: _last_failure(tx, name))
     return More(health=health[name], has_key=_has_key(request, name), last_failure=failure)
 

@@ -1,4 +1,4 @@
-"""Coming in and going out: the setup link, signing in, signing out, and how pages should look."""
+"""Setup, login, logout, and the preferences of language and theme."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ _YEAR: Final = 365 * 86_400
 
 
 class Entrance(msgspec.Struct, frozen=True, kw_only=True):
-    """account: who signs in. ready: a password was chosen. error: why the last try failed."""
-
     account: str
+    """Who signs in."""
     ready: bool
+    """Whether a password was chosen."""
     valid: bool = True
     error: Sentence | None = None
+    """Why the last attempt failed."""
     token: str = ""
     next: str = "/panel"
     shortest: int = auth.SHORTEST
@@ -42,8 +43,8 @@ def _page(request: PageRequest, template: str, context: Entrance, error: Gateway
 
 async def show_setup(request: PageRequest) -> PageResponse:
     auth_token = request.query.get("token", "")
-    valid = await auth.holds(request, auth_token)
-    # The token stays in the page only: the twin repeats nothing that opens a door.
+    valid = await auth.is_setup_token(request, auth_token)
+    # The token stays in the page: the JSON view repeats no secret.
     return _page(request, "setup", Entrance(account=auth.ACCOUNT, ready=await auth.is_set_up(request), valid=valid))
 
 
@@ -87,7 +88,7 @@ async def do_logout(request: PageRequest) -> PageResponse:
 
 
 async def do_preferences(request: PageRequest) -> PageResponse:
-    """One cookie, and back to where the person was, without what the address said about language or notices."""
+    """Set one cookie and go back, without the language and the notice of the URL."""
     back = local_path(request.form.get("back"))
     for name, allowed in (("language", i18n.LANGUAGES), ("theme", ("auto", "light", "dark"))):
         value = request.form.get(name)
@@ -97,7 +98,7 @@ async def do_preferences(request: PageRequest) -> PageResponse:
 
 
 def check_password(password: str, again: str) -> None:
-    """Raises GatewayError(INVALID_REQUEST) for one that is too short, too long or typed differently twice."""
+    """Raises GatewayError(INVALID_REQUEST) for a password that is too short, too long or repeated differently."""
     if not auth.SHORTEST <= len(password) <= auth.LONGEST:
         raise GatewayError(Reason.PASSWORD_LENGTH, least=auth.SHORTEST, most=auth.LONGEST)
     if password != again:

@@ -1,4 +1,4 @@
-"""Files: what lies in workspaces, and what callers attached to chats. To look at, write, save and remove."""
+"""Files of workspaces and attachments of chats: view, edit, download, remove."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from crocevia.core.limits import Limits
 from crocevia.panel import samples
 from crocevia.panel.render import PRIVATE
 from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
-from crocevia.runtime.control import audit, chat_attachments, files
+from crocevia.panel.writing import note
+from crocevia.runtime.control import chat_attachments, files
 from crocevia.runtime.control.chat_attachments import Attachment
 from crocevia.runtime.control.files import Entry
 from crocevia.runtime.files.paths import MAX_BYTES, MAX_LINES
 from crocevia.storage import operator_view
-from crocevia.storage.database import Transaction
 
 MOST: Final = 500
 LONGEST: Final = 200_000  # characters of a text that are shown
@@ -40,7 +40,7 @@ class Space(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Draft(msgspec.Struct, frozen=True):
-    """What somebody wrote, and why it was not taken."""
+    """A text that was refused, and why."""
 
     name: str
     text: str
@@ -48,35 +48,37 @@ class Draft(msgspec.Struct, frozen=True):
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """path: what is shown, from the workspace's root. entries: of a folder. text: of a file; None: it is no text.
-    seen: another one whenever the text is another one. most_…: of one text.
-    """
-
     spaces: list[Space]
     space: Space | None
     path: str
+    """What is shown, from the workspace's root."""
     parents: list[tuple[str, str]]
     entry: Entry | None
     entries: list[Entry]
+    """Of a folder."""
     text: str | None
+    """Of a file; None: it is not text."""
     cut: bool
     is_file: bool
     problem: Sentence | None
     attachments: list[Attachment]
     etag: str
+    """Changes with the text."""
     most_bytes: int
+    """Of one text."""
     most_lines: int
+    """Of one text."""
     limits: Limits
     samples: list[samples.Sample]
     draft: Draft | None = None
 
 
 async def show(request: PageRequest) -> PageResponse:
-    return await _shown(request)
+    return await _page(request)
 
 
 async def write(request: PageRequest) -> PageResponse:
-    """Other content for a text file, if it still is as it was shown."""
+    """Replace a text file, unless it has changed since it was shown."""
     space, path = await _space(request), _path(request)
     text = _typed(request)
     try:
@@ -86,7 +88,7 @@ async def write(request: PageRequest) -> PageResponse:
         await files.replace(request.services.control, space.user_id, space.id, path, text)
     except GatewayError as error:
         return await _refused(request, Draft(path, text, error.message), error)
-    await _note(request, "changed", f"{space.name}{path}")
+    await note(request, "changed", "files", f"{space.name}{path}")
     return Redirect(f"{_address(space, path)}&done=saved")
 
 
@@ -100,18 +102,18 @@ async def create(request: PageRequest) -> PageResponse:
         await files.create(request.services.control, space.user_id, space.id, path, text)
     except GatewayError as error:
         return await _refused(request, Draft(name, text, error.message), error)
-    await _note(request, "created", f"{space.name}{path}")
+    await note(request, "created", "files", f"{space.name}{path}")
     return Redirect(f"{_address(space, path)}&done=created")
 
 
 async def _refused(request: PageRequest, draft: Draft, error: GatewayError) -> PageView:
     if error.code not in (Code.INVALID_REQUEST, Code.CONFLICT, Code.NOT_FOUND, Code.TOO_LARGE):
         raise error
-    view = await _shown(request, draft)
+    view = await _page(request, draft)
     return msgspec.structs.replace(view, status=409 if error.code is Code.CONFLICT else 422)
 
 
-async def _shown(request: PageRequest, draft: Draft | None = None) -> PageView:
+async def _page(request: PageRequest, draft: Draft | None = None) -> PageView:
     spaces = await _spaces(request)
     space = next(
         (space for space in spaces if space.id == request.query.get("workspace")), spaces[0] if spaces else None
@@ -163,7 +165,7 @@ async def download(request: PageRequest) -> PageResponse:
     entry, file = await files.open_file(
         request.services.control, space.user_id, space.id, request.query.get("path", "")
     )
-    return _saved(entry.name, entry.size, file)
+    return _download(entry.name, entry.size, file)
 
 
 async def download_attachment(request: PageRequest) -> PageResponse:
@@ -171,13 +173,13 @@ async def download_attachment(request: PageRequest) -> PageResponse:
     known, file = await chat_attachments.open_file(
         request.services.control, found.user_id, found.workspace_id, found.chat_id, found.id
     )
-    return _saved(known.name, known.size, file)
+    return _download(known.name, known.size, file)
 
 
 async def remove(request: PageRequest) -> PageResponse:
     space, path = await _space(request), request.query.get("path", "")
     await files.delete(request.services.control, space.user_id, space.id, path, False)
-    await _note(request, "removed", f"{space.name}{path}")
+    await note(request, "removed", "files", f"{space.name}{path}")
     above = path.rpartition("/")[0] or "/"
     return Redirect(f"{_address(space, above)}&done=removed")
 
@@ -185,7 +187,7 @@ async def remove(request: PageRequest) -> PageResponse:
 async def remove_attachment(request: PageRequest) -> PageResponse:
     found = await _attachment(request)
     await chat_attachments.delete(request.services.control, found.user_id, found.workspace_id, found.chat_id, found.id)
-    await _note(request, "removed", found.name)
+    await note(request, "removed", "files", found.name)
     return Redirect("/panel/files?done=removed")
 
 
@@ -211,13 +213,6 @@ async def _attachment(request: PageRequest) -> Attachment:
     return found
 
 
-async def _note(request: PageRequest, action: str, name: str) -> None:
-    def work(tx: Transaction) -> None:
-        audit.note(tx, request.actor, action, "files", name)
-
-    await request.services.database.write(work)
-
-
 def _path(request: PageRequest) -> str:
     return f"/{request.query.get('path', '').strip('/')}"
 
@@ -227,7 +222,7 @@ def _address(space: Space, path: str) -> str:
 
 
 def _typed(request: PageRequest) -> str:
-    """Browsers send line ends their own way."""
+    """The text of the form with line ends as `\\n`, whatever the browser sends."""
     return request.form.get("text", "").replace("\r\n", "\n").replace("\r", "\n")
 
 
@@ -240,8 +235,8 @@ def _samples(request: PageRequest, space: Space, path: str) -> list[samples.Samp
     return samples.request(request.origin, address, None, {"Authorization": samples.API_KEY}, {})
 
 
-def _saved(name: str, size: int, file: IO[bytes]) -> StreamingResponse:
-    """The bytes, to be saved and never shown: what they are was decided by whoever brought them."""
+def _download(name: str, size: int, file: IO[bytes]) -> StreamingResponse:
+    """A download that no browser renders: the content is whatever a caller uploaded."""
     headers = PRIVATE | {
         "content-security-policy": "default-src 'none'; sandbox",
         "content-disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}",

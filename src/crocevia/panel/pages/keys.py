@@ -1,4 +1,4 @@
-"""API keys: for apps of the teams' API. A key is shown once; afterwards only when it ends can be decided."""
+"""API keys for apps of the Envai API. A key is shown once; afterwards it can only be revoked."""
 
 from __future__ import annotations
 
@@ -24,8 +24,6 @@ _LONGEST: Final = 100
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """state: `live`, `expired` or `revoked`."""
-
     id: str
     name: str
     scopes: tuple[str, ...]
@@ -33,6 +31,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float | None
     revoked_at: float | None
     state: str
+    """`live`, `expired` or `revoked`."""
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,4 +1,4 @@
-"""Models: named brains, what they cost, and one tiny real call to see that they answer."""
+"""Models: their settings and prices, and a small real call that tests them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from crocevia.core.messages import user
 from crocevia.core.usage import Usage
 from crocevia.panel import forms
 from crocevia.panel.forms import Field
-from crocevia.panel.pages.resource import Editor, Resource
-from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, plain
+from crocevia.panel.pages.resource import Resource
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView
 from crocevia.panel.writing import find, load
 from crocevia.policy.prices import cost, declared, usd
 from crocevia.runtime.gateway import CallDraft
@@ -41,7 +41,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Example(msgspec.Struct, frozen=True, kw_only=True):
-    """A call, and what it would cost. cost_usd None: without prices nobody knows."""
+    """A call and what it would cost."""
 
     key: str
     usage: Usage
@@ -49,7 +49,7 @@ class Example(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
-    """How the tiny call went. error None: it answered."""
+    """The outcome of a test call."""
 
     seconds: float
     first_seconds: float | None
@@ -81,15 +81,13 @@ async def test(request: PageRequest) -> PageResponse:
 
 
 async def preview(request: PageRequest) -> PageResponse:
-    """What the typed prices would make of two calls; nothing is saved."""
+    """The cost of two example calls by the typed prices; nothing is saved."""
     name = request.query.get("name", "")
     spec: ModelSpec = await find(request, "models", name)
-    entry = forms.entry(RESOURCE.fields, request.form, plain(spec)) | {"name": name}
+    entry = forms.entry(RESOURCE.fields, request.form, msgspec.to_builtins(spec)) | {"name": name}
     form = await RESOURCE.refilled(request, entry, (), request.form.get("etag", ""))
     more = msgspec.structs.replace(await _more(request, name), examples=_examples(entry.get("prices")))
-    view = await RESOURCE.editor(request, name, more, form)
-    assert isinstance(view.context, Editor)
-    return view
+    return await RESOURCE.editor(request, name, more, form)
 
 
 async def _call(request: PageRequest, name: str) -> Tested:
@@ -139,7 +137,7 @@ def _examples(prices: Any) -> list[Example]:
 
 
 def _cost(prices: Any, usage: Usage) -> float | None:
-    """By the same function as every bill. None if these are no prices."""
+    """Computed like every bill; None if these are no prices."""
     try:
         nanos = cost(usage, declared(msgspec.convert(prices, Prices)))
     except (msgspec.ValidationError, ArithmeticError, ValueError):

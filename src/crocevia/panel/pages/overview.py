@@ -1,4 +1,4 @@
-"""Is it well, and what does it cost? One page about a period."""
+"""The overview of a period: health, usage and cost."""
 
 from __future__ import annotations
 
@@ -16,14 +16,15 @@ _FILTERS: Final = ("project", "model", "encode", "outcome")
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """running: calls under way now. filters: what the address narrows it to. fresh: no call was ever made."""
-
     overview: overview.Overview
     chart: chart.Chart
     periods: tuple[str, ...]
     filters: dict[str, str]
+    """As they stand in the URL."""
     running: int
+    """Calls under way now."""
     fresh: bool
+    """Whether no call was ever made."""
     projects: int
 
 

@@ -7,7 +7,7 @@ the agent call is made as the project, so that no key reaches the browser. Teams
 from __future__ import annotations
 
 from collections.abc import Container
-from typing import Any, Final, Literal
+from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
@@ -16,8 +16,9 @@ from starlette.responses import JSONResponse, Response
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.kit import SWITCHES
-from crocevia.panel.conversation_stream import Stream, event
+from crocevia.panel.conversation_stream import Stream
 from crocevia.panel.demo_tool import Messages, open_calls, result
+from crocevia.panel.kit_wire import KitRequest, event
 from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, read_body
 from crocevia.panel.writing import load
 
@@ -27,9 +28,7 @@ _ON: Final = (_FILES, "lettura", "conferme", "nuova")
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """One of project and team is given, or neither. address: where the kit posts to. switches: of the kit, on here.
-    tool: whether the demo tool is offered.
-    """
+    """At most one of `project` and `team` is set."""
 
     project: str | None
     model: str | None
@@ -37,21 +36,12 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     projects: tuple[str, ...]
     teams: tuple[str, ...]
     address: str
+    """Where the kit posts to."""
     switches: tuple[str, ...]
+    """Of the kit, those that are on here."""
     has_kit: bool
     tool: bool
-
-
-class Posted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kit posts. Fields that this page has no use for are left unread."""
-
-    tipo: Literal["messaggio", "conferma", "nuova", "riprendi", "ferma"]
-    conversazione: str
-    progetto: str = ""
-    testo: str = ""
-    allegati: list[dict[str, Any]] = []
-    azione: str = ""
-    esito: Literal["approvata", "negata"] = "negata"
+    """Whether the demo tool is offered."""
 
 
 async def show(request: PageRequest) -> PageResponse:
@@ -92,33 +82,32 @@ def _address(team: str | None, tool: bool) -> str:
 
 
 async def chat(request: PageRequest) -> PageResponse:
-    posted = json.decode(await read_body(request.http, LARGEST), Posted)
-    session = request.session
-    assert session is not None
-    kept, owner = request.state.conversations, f"{session.digest}/{posted.conversazione[:100]}"
-    if posted.tipo == "nuova":
-        kept.drop(owner, posted.progetto)
-    if posted.tipo in ("nuova", "ferma"):
+    sent = json.decode(await read_body(request.http, LARGEST), KitRequest)
+    owner = f"{request.signed_in.digest}/{sent.conversation[:100]}"
+    conversations, project = request.state.conversations, sent.project or ""
+    if sent.kind == "nuova":
+        conversations.drop(owner, project)
+    if sent.kind in ("nuova", "ferma"):
         return Response(status_code=204)
-    history, first = kept.get(owner, posted.progetto), b""
+    history, first = conversations.get(owner, project), b""
     waiting = open_calls(history)
-    if posted.tipo == "messaggio":
-        history += [*(result(call, None) for call in waiting), _message(posted)]
-    elif posted.tipo == "conferma":
-        call = next((call for call in waiting if call["id"] == posted.azione), None)
+    if sent.kind == "messaggio":
+        history += [*(result(call, None) for call in waiting), _message(sent)]
+    elif sent.kind == "conferma":
+        call = next((call for call in waiting if call["id"] == sent.action), None)
         if call is None:
             return _refusal(GatewayError(Reason.NOT_FOUND), 404)
-        first = _decide(history, call, posted.esito == "approvata")
-        kept.put(owner, posted.progetto, history)  # what was done stays done, whatever becomes of the call
+        first = _decide(history, call, sent.approved)
+        conversations.put(owner, project, history)  # the tool has run, whatever becomes of the call
         if len(waiting) > 1:  # the others wait for their own answer
             return Response(first + event("done", {"stop_reason": "end_turn"}), media_type="text/event-stream")
     else:
-        return _refusal(GatewayError(Reason.UNSUPPORTED, what=posted.tipo), 409)
+        return _refusal(GatewayError(Reason.UNSUPPORTED, what=sent.kind), 409)
     return Stream(
         request.services.agent_call,
-        posted.progetto,
+        project,
         history,
-        on_end=lambda messages: kept.put(owner, posted.progetto, messages),
+        on_end=lambda messages: conversations.put(owner, project, messages),
         tools=request.query.get("tool") == "on" or any(message.get("tool_calls") for message in history),
         first=first,
         question=request.t("playground.question"),
@@ -126,14 +115,14 @@ async def chat(request: PageRequest) -> PageResponse:
 
 
 def _decide(history: Messages, call: dict[str, Any], approved: bool) -> bytes:
-    """Run the tool or do not; what the page is told of it."""
+    """Run the tool, or do not; returns the event that tells the page."""
     history.append(result(call, approved))
     return event("tool_done", {"id": call["id"], "ok": True}) if approved else b""
 
 
-def _message(posted: Posted) -> dict[str, Any]:
-    text = [{"tipo": "testo", "testo": posted.testo}] if posted.testo else []
-    return {"role": "user", "content": [*posted.allegati, *text] if posted.allegati else posted.testo}
+def _message(sent: KitRequest) -> dict[str, Any]:
+    text = [{"tipo": "testo", "testo": sent.text}] if sent.text else []
+    return {"role": "user", "content": [*sent.attachments, *text] if sent.attachments else sent.text}
 
 
 def _refusal(error: GatewayError, status: int) -> Response:

@@ -1,21 +1,21 @@
-"""The chat kit on a team: what the kit posts becomes a message to a chat, what the turn does becomes the kit's events.
+"""The chat kit on a team: what the kit posts becomes a message to a chat, a turn's entries become the kit's events.
 
-The chat is a real one of the operator: it is among the chats, and what it asks for is in the waiting room too.
+The chat is a real one of the operator: it is listed among the chats, and its approvals wait in the panel too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Final, Literal
+from typing import Final
 
-import msgspec
 from starlette.responses import JSONResponse, Response
 
 from crocevia.core import json
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render
+from crocevia.panel.kit_wire import KitRequest
 from crocevia.panel.turn_events import TurnEvents
-from crocevia.panel.turn_stream import Talk, TurnStream
+from crocevia.panel.turn_stream import TeamChat, TurnStream
 from crocevia.panel.web import Page, PageRequest, PageResponse, read_body
 from crocevia.runtime.control import chats
 from crocevia.storage import meta, teams, workspaces
@@ -25,76 +25,64 @@ LARGEST: Final = 1 << 20
 _STATUS: Final = {Code.NOT_FOUND: 404, Code.CONFLICT: 409, Code.DRAINING: 503, Code.UNAVAILABLE: 503}
 
 
-class Posted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the kit posts. dopo: events of this `turno` that it has."""
-
-    tipo: Literal["messaggio", "conferma", "nuova", "riprendi", "ferma"]
-    conversazione: str
-    turno: str = ""
-    testo: str = ""
-    azione: str = ""
-    esito: Literal["approvata", "negata"] = "negata"
-    dopo: int = 0
-
-
-async def chat(request: PageRequest) -> PageResponse:
+async def handle(request: PageRequest) -> PageResponse:
     try:
-        posted = json.decode(await read_body(request.http, LARGEST), Posted)
-        return await _DO[posted.tipo](request, posted)
+        sent = json.decode(await read_body(request.http, LARGEST), KitRequest)
+        return await _HANDLERS[sent.kind](request, sent)
     except GatewayError as error:
         said = {"code": error.code.value, "message": render(error.message, request.language)}
         return JSONResponse({"error": said}, _STATUS.get(error.code, 400))
 
 
-async def _ask(request: PageRequest, posted: Posted) -> Response:
-    """A message: a turn of the conversation's chat, which is made if there is none yet."""
-    talk = request.state.talks.get(_key(request, posted))
-    if talk is None:
-        talk = await _begin(request)
-        request.state.talks.put(_key(request, posted), talk)
+async def _send_message(request: PageRequest, sent: KitRequest) -> Response:
+    """Begin a turn in the conversation's chat, which is created if there is none yet."""
+    chat = request.state.team_chats.get(_key(request, sent))
+    if chat is None:
+        chat = await _create_chat(request)
+        request.state.team_chats.put(_key(request, sent), chat)
     turns = request.services.turns
-    begin = (await turns.events(talk.user_id, talk.chat_id, 0)).bounds.head
-    turn = await turns.send(talk.user_id, talk.chat_id, posted.testo, key=f"panel:{posted.turno[:100]}")
-    if turn != talk.turn:  # else it is the same message, sent again
-        talk.turn, talk.question, talk.begin, talk.sent, talk.approvals = turn, posted.turno, begin, 0, {}
-    return _stream(request, talk, 0)
+    begin = (await turns.events(chat.user_id, chat.chat_id, 0)).bounds.head
+    turn = await turns.send(chat.user_id, chat.chat_id, sent.text, key=f"panel:{sent.message_id[:100]}")
+    if turn != chat.turn:  # otherwise it is the same message, sent again
+        chat.follow(turn, sent.message_id, begin)
+    return _stream(request, chat, 0)
 
 
-async def _decide(request: PageRequest, posted: Posted) -> Response:
-    """A yes or a no. The stream that is open goes on; without one, this answer takes its place."""
-    talk = _talk(request, posted)
-    approval = talk.approvals.get(posted.azione)
+async def _decide(request: PageRequest, sent: KitRequest) -> Response:
+    """Approve or deny. An open stream goes on; without one, this answer takes its place."""
+    chat = _chat(request, sent)
+    approval = chat.approvals.get(sent.action)
     if approval is None:
         raise GatewayError(Reason.NOT_FOUND)
-    await request.services.turns.decide(talk.user_id, talk.chat_id, approval, posted.esito == "approvata", "")
-    return Response(status_code=204) if talk.readers else _stream(request, talk, talk.sent)
+    await request.services.turns.decide(chat.user_id, chat.chat_id, approval, sent.approved, "")
+    return Response(status_code=204) if chat.open_streams else _stream(request, chat, chat.sent_events)
 
 
-async def _resume(request: PageRequest, posted: Posted) -> Response:
-    talk = _talk(request, posted)
-    if posted.turno != talk.question:
+async def _resume(request: PageRequest, sent: KitRequest) -> Response:
+    chat = _chat(request, sent)
+    if sent.message_id != chat.message_id:
         raise GatewayError(Reason.NOT_FOUND)
-    return _stream(request, talk, posted.dopo)
+    return _stream(request, chat, sent.after)
 
 
-async def _stop(request: PageRequest, posted: Posted) -> Response:
-    talk = _talk(request, posted)
-    await request.services.turns.cancel(talk.user_id, talk.chat_id)
+async def _stop(request: PageRequest, sent: KitRequest) -> Response:
+    chat = _chat(request, sent)
+    await request.services.turns.cancel(chat.user_id, chat.chat_id)
     return Response(status_code=204)
 
 
-async def _renew(request: PageRequest, posted: Posted) -> Response:
-    """Another conversation from now on. The chat stays among the chats."""
-    request.state.talks.drop(_key(request, posted))
+async def _start_over(request: PageRequest, sent: KitRequest) -> Response:
+    """The next message begins another chat. This one stays among the chats."""
+    request.state.team_chats.drop(_key(request, sent))
     return Response(status_code=204)
 
 
-def _stream(request: PageRequest, talk: Talk, after: int) -> TurnStream:
+def _stream(request: PageRequest, chat: TeamChat, after: int) -> TurnStream:
     question = request.t("playground.team_question")
-    return TurnStream(request.services.turns, talk, TurnEvents(talk.turn, _team(request), question), after)
+    return TurnStream(request.services.turns, chat, TurnEvents(chat.turn, _team(request), question), after)
 
 
-async def _begin(request: PageRequest) -> Talk:
+async def _create_chat(request: PageRequest) -> TeamChat:
     def find(tx: Transaction) -> tuple[str, str, str]:
         user = meta.get(tx, meta.OPERATOR)
         team = teams.find_named(tx, user, _team(request)) if user else None
@@ -107,30 +95,29 @@ async def _begin(request: PageRequest) -> Talk:
 
     user, workspace, team = await request.services.database.read(find)
     made = await chats.create(request.services.control, user, workspace, team)
-    return Talk(made.id, user)
+    return TeamChat(made.id, user)
 
 
-def _talk(request: PageRequest, posted: Posted) -> Talk:
-    found = request.state.talks.get(_key(request, posted))
+def _chat(request: PageRequest, sent: KitRequest) -> TeamChat:
+    found = request.state.team_chats.get(_key(request, sent))
     if found is None:
         raise GatewayError(Reason.NOT_FOUND)
     return found
 
 
-def _key(request: PageRequest, posted: Posted) -> tuple[str, str]:
-    assert request.session is not None
-    return request.session.digest, f"{_team(request)}/{posted.conversazione[:100]}"
+def _key(request: PageRequest, sent: KitRequest) -> tuple[str, str]:
+    return request.signed_in.digest, f"{_team(request)}/{sent.conversation[:100]}"
 
 
 def _team(request: PageRequest) -> str:
     return request.query.get("team", "")
 
 
-_DO: Final[dict[str, Callable[[PageRequest, Posted], Awaitable[Response]]]] = {
-    "messaggio": _ask,
+_HANDLERS: Final[dict[str, Callable[[PageRequest, KitRequest], Awaitable[Response]]]] = {
+    "messaggio": _send_message,
     "conferma": _decide,
     "riprendi": _resume,
     "ferma": _stop,
-    "nuova": _renew,
+    "nuova": _start_over,
 }
-PAGES: Final = (Page(path="/panel/playground/team", post=chat),)
+PAGES: Final = (Page(path="/panel/playground/team", post=handle),)

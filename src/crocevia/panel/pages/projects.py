@@ -42,18 +42,19 @@ FIELDS: Final = (
 
 
 class Today(msgspec.Struct, frozen=True, kw_only=True):
-    """What a project did since its midnight. spent_usd: corrected. resets_at: Unix seconds. remaining_usd None: no
-    budget.
-    """
+    """A project's day since its midnight."""
 
     calls: int
     failed: int
     cost_usd: float | None
     unpriced: int
     spent_usd: float
+    """After corrections."""
     corrected_usd: float
     remaining_usd: float | None
+    """None: no budget."""
     resets_at: float
+    """Unix seconds."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,12 +78,13 @@ class More(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Secret(msgspec.Struct, frozen=True, kw_only=True):
-    """A key, shown once. variable: what the samples call it."""
+    """A key, shown once."""
 
     name: str
     secret: str
     back: str
     variable: str
+    """The name of the samples' environment variable."""
     samples: list[samples.Sample]
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What pages of declared things have in common: a list, a form for a new one, a form for each, and its end."""
+"""What pages of declared values share: a list, a form for a new one, a form for each, and removal."""
 
 from __future__ import annotations
 
@@ -12,21 +12,26 @@ import msgspec
 from crocevia.core.declared import Problem, Refused
 from crocevia.core.errors import Code, GatewayError, Sentence
 from crocevia.panel import forms, samples
-from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect, plain
+from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import declare, etag_of, find, remove
 from crocevia.runtime.control.apply import Applied
 
 
 class Editor(msgspec.Struct, frozen=True, kw_only=True):
-    """kind: of the thing. name None: a new one. more: what its kind shows beside the form. samples: it as code."""
+    """The page of one declared value."""
 
     kind: str
+    """Its table."""
     path: str
     name: str | None
+    """None: a new one."""
     form: forms.Form
     more: Any = None
+    """What its kind shows beside the form."""
     samples: list[samples.Sample] = []
+    """It as code."""
     refused: Sentence | None = None
+    """Why it was not removed."""
 
 
 Options = Callable[[PageRequest], Awaitable[Mapping[str, Sequence[str]]]]
@@ -48,19 +53,24 @@ def _no_code(request: PageRequest, name: str) -> list[samples.Sample]:
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
-    """A kind of declared thing. table: as in a declaration. key: the field that names it. nav: where it belongs.
-    code: how one of them is used, beside its declaration.
-    """
+    """A kind of declared value with its pages."""
 
     table: str
+    """As in a declaration."""
     nav: str
+    """The entry of the navigation."""
     fields: tuple[forms.Field, ...]
     key: str = "name"
+    """The field that names it."""
     options: Options = _no_options
+    """Choices of fields that depend on the catalogue."""
     more: More = _nothing_more
     created: Created | None = None
+    """What follows a creation, if not the editor."""
     code: Usage = _no_code
+    """How one of them is used, beside its declaration."""
     start: dict[str, Any] = {}
+    """What the form for a new one begins with."""
 
     @property
     def path(self) -> str:
@@ -81,15 +91,21 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 
     async def show_new(self, request: PageRequest) -> PageResponse:
         form = forms.fill(self.fields, self.start, options=await self.options(request), language=request.language)
-        return self._shown(request, None, form, None)
+        return self._view(request, None, form, None)
 
     async def show(self, request: PageRequest) -> PageResponse:
         return await self.editor(request, request.query.get("name", ""))
 
     async def editor(
-        self, request: PageRequest, name: str, more: Any = None, form: forms.Form | None = None
+        self,
+        request: PageRequest,
+        name: str,
+        more: Any = None,
+        form: forms.Form | None = None,
+        *,
+        refused: Sentence | None = None,
     ) -> PageView:
-        """The page of one of them. Raises GatewayError(NOT_FOUND)."""
+        """The page of one of them. refused: why it was not removed. Raises GatewayError(NOT_FOUND)."""
         spec = await find(request, self.table, name)
         if form is None:
             form = forms.fill(
@@ -100,7 +116,9 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
                 fixed=self.key,
                 language=request.language,
             )
-        return self._shown(request, name, form, more if more is not None else await self.more(request, name), spec=spec)
+        more = more if more is not None else await self.more(request, name)
+        status = HTTPStatus.OK if refused is None else HTTPStatus.CONFLICT
+        return self._view(request, name, form, more, status, spec=spec, refused=refused)
 
     async def create(self, request: PageRequest) -> PageResponse:
         entry = forms.entry(self.fields, request.form, {})
@@ -109,7 +127,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
             applied = await declare(request, self.table, name, entry, None)
         except Refused as refused:
             form = await self.refilled(request, entry, refused.problems, None)
-            return self._shown(request, None, form, None, HTTPStatus.UNPROCESSABLE_ENTITY)
+            return self._view(request, None, form, None, HTTPStatus.UNPROCESSABLE_ENTITY)
         if self.created is not None:
             return await self.created(request, name, applied)
         return Redirect(f"{self.address(name)}&done=created")
@@ -117,14 +135,14 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     async def change(self, request: PageRequest) -> PageResponse:
         name = request.query.get("name", "")
         spec = await find(request, self.table, name)
-        entry = forms.entry(self.fields, request.form, plain(spec)) | {self.key: name}
+        entry = forms.entry(self.fields, request.form, msgspec.to_builtins(spec)) | {self.key: name}
         etag = request.form.get("etag", "")
         try:
             await declare(request, self.table, name, entry, etag)
         except Refused as refused:
             form = await self.refilled(request, entry, refused.problems, etag)
             more = await self.more(request, name)
-            return self._shown(request, name, form, more, HTTPStatus.UNPROCESSABLE_ENTITY, spec=spec)
+            return self._view(request, name, form, more, HTTPStatus.UNPROCESSABLE_ENTITY, spec=spec)
         return Redirect(f"{self.address(name)}&done=saved")
 
     async def remove(self, request: PageRequest) -> PageResponse:
@@ -134,10 +152,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         except GatewayError as error:
             if error.code is not Code.CONFLICT:
                 raise
-            view = await self.editor(request, name)
-            assert isinstance(view.context, Editor)
-            context = msgspec.structs.replace(view.context, refused=error.message)
-            return msgspec.structs.replace(view, context=context, status=HTTPStatus.CONFLICT)
+            return await self.editor(request, name, refused=error.message)
         return Redirect(f"{self.path}?done=removed")
 
     async def refilled(
@@ -154,7 +169,7 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
             language=request.language,
         )
 
-    def _shown(
+    def _view(
         self,
         request: PageRequest,
         name: str | None,
@@ -163,12 +178,15 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
         status: HTTPStatus = HTTPStatus.OK,
         *,
         spec: Any = None,
+        refused: Sentence | None = None,
     ) -> PageView:
         known = [] if name is None else [*self.code(request, name), samples.declaration(self.table, spec)]
         breadcrumbs = (Breadcrumb(request.t(f"{self.table}.title"), self.path),)
         return PageView(
             template=f"{self.table}_edit",
-            context=Editor(kind=self.table, path=self.path, name=name, form=form, more=more, samples=known),
+            context=Editor(
+                kind=self.table, path=self.path, name=name, form=form, more=more, samples=known, refused=refused
+            ),
             title=request.t(f"{self.table}.new") if name is None else name,
             nav=self.nav,
             breadcrumbs=breadcrumbs,
@@ -179,6 +197,6 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
 def _complete(spec: Any) -> dict[str, Any]:
     """Every field, those that have their default too."""
     return {
-        name: plain(value) if isinstance(value, msgspec.Struct) else value
+        name: msgspec.to_builtins(value) if isinstance(value, msgspec.Struct) else value
         for name, value in msgspec.structs.asdict(spec).items()
     }

@@ -11,19 +11,22 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, Sentence
 from crocevia.panel import auth
 from crocevia.panel.pages.entry import check_password
-from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect, plain
+from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
 
 _SECRETS: Final = frozenset({"token", "password"})
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
-    """value None: unset. secret: it is set, and that is all that is shown. variable: what sets it from outside."""
+    """One setting as it is shown."""
 
     path: str
     value: str | None
+    """None: unset."""
     origin: str
     secret: bool
+    """Whether it is set and must not be shown."""
     variable: str
+    """The environment variable that sets it."""
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,7 +95,7 @@ def _leaves(struct: msgspec.Struct, place: str) -> Iterator[tuple[str, Any]]:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else msgspec.json.encode(plain(value)).decode()
+    return value if isinstance(value, str) else msgspec.json.encode(msgspec.to_builtins(value)).decode()
 
 
 PAGES: Final = (

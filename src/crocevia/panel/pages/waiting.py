@@ -1,34 +1,41 @@
-"""The waiting room: what turns wait for from outside, the most urgent first. An answer here counts like the app's."""
+"""Approvals and tool calls that turns wait for, the most urgent first. An answer here counts like the app's."""
 
 from __future__ import annotations
 
 import hashlib
 import time
+from http import HTTPStatus
 from typing import Final
 
 import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
-from crocevia.runtime.control import audit, operator_view
+from crocevia.panel.writing import note
+from crocevia.runtime.control import operator_view
 from crocevia.runtime.control.operator_view import Request
-from crocevia.storage.database import Transaction
 
 LONGEST: Final = 1 << 20  # characters of a tool's output
 LONGEST_REASON: Final = 1000
 
+_REFUSED: Final = {
+    Code.CONFLICT: HTTPStatus.CONFLICT,
+    Code.NOT_FOUND: HTTPStatus.NOT_FOUND,
+    Code.INVALID_REQUEST: HTTPStatus.UNPROCESSABLE_ENTITY,
+}
+
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """now: Unix seconds, to say how long is left. mark: another one whenever something changed."""
-
     rows: list[Request]
     now: float
+    """Unix seconds, to say how long is left."""
     etag: str
+    """Changes whenever a row does."""
     error: Sentence | None = None
 
 
 async def show(request: PageRequest) -> PageResponse:
-    return await _room(request)
+    return await _list(request)
 
 
 async def decide(request: PageRequest) -> PageResponse:
@@ -43,7 +50,7 @@ async def decide(request: PageRequest) -> PageResponse:
     except GatewayError as error:
         return await _refused(request, error)
     action = "approved" if approve else "denied"
-    await _note(request, action, chat.id)
+    await note(request, action, "chats", chat.id, {"id": (None, request.query.get("id", ""))})
     return Redirect(f"/panel/waiting?done={action}")
 
 
@@ -56,7 +63,7 @@ async def answer(request: PageRequest) -> PageResponse:
         await request.services.turns.submit_output(chat.user_id, chat.id, request.query.get("id", ""), output, is_error)
     except GatewayError as error:
         return await _refused(request, error)
-    await _note(request, "answered", chat.id)
+    await note(request, "answered", "chats", chat.id, {"id": (None, request.query.get("id", ""))})
     return Redirect("/panel/waiting?done=answered")
 
 
@@ -68,31 +75,18 @@ async def _chat(request: PageRequest) -> operator_view.ChatRow:
 
 
 async def _refused(request: PageRequest, error: GatewayError) -> PageView:
-    """Too late, or answered elsewhere: the room as it is now, and why."""
-    if error.code not in (Code.CONFLICT, Code.INVALID_REQUEST, Code.NOT_FOUND):
+    """The list as it is now, and why the answer was refused: too late, or given elsewhere."""
+    if error.code not in _REFUSED:
         raise error
-    view = await _room(request)
-    assert isinstance(view.context, Context)
-    context = msgspec.structs.replace(view.context, error=error.message)
-    status = {Code.CONFLICT: 409, Code.NOT_FOUND: 404}.get(error.code, 422)
-    return msgspec.structs.replace(view, context=context, status=status)
+    return await _list(request, error.message, _REFUSED[error.code])
 
 
-async def _room(request: PageRequest) -> PageView:
+async def _list(request: PageRequest, error: Sentence | None = None, status: HTTPStatus = HTTPStatus.OK) -> PageView:
     now = time.time()
     rows = await request.services.database.read(lambda tx: operator_view.requests(tx, now))
     etag = hashlib.sha256("/".join(row.id for row in rows).encode()).hexdigest()[:16]
-    context = Context(rows=rows, now=now, etag=etag)
-    return PageView(template="waiting", context=context, title=request.t("nav.waiting"), nav="waiting")
-
-
-async def _note(request: PageRequest, action: str, chat_id: str) -> None:
-    which = request.query.get("id", "")
-
-    def work(tx: Transaction) -> None:
-        audit.note(tx, request.actor, action, "chats", chat_id, {"id": (None, which)})
-
-    await request.services.database.write(work)
+    context = Context(rows=rows, now=now, etag=etag, error=error)
+    return PageView(template="waiting", context=context, title=request.t("nav.waiting"), nav="waiting", status=status)
 
 
 PAGES: Final = (

@@ -12,46 +12,49 @@ import msgspec
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
-from crocevia.runtime.control import audit, provider_callbacks
+from crocevia.panel.writing import note
+from crocevia.runtime.control import provider_callbacks
 from crocevia.storage import operator_view
-from crocevia.storage.database import Transaction
 from crocevia.storage.images import Generation
 
 MOST: Final = 200
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
-    """about: a project and its day, or a generation and its model. status: of the newest attempt's answer, None if
-    nobody answered. due_at: of the next attempt. body: JSON.
-    """
+    """One of our webhooks."""
 
     id: str
     kind: Literal["budget", "picture"]
     about: str
+    """A project, or a generation's model."""
     detail: str
+    """The project's day, or the generation's id."""
     created_at: float
     attempts: int
     status: int | None
+    """Of the newest attempt; None: no answer."""
     due_at: float | None
+    """Of the next attempt."""
     delivered_at: float | None
     state: Literal["delivered", "due", "given_up"]
     url: str | None
     body: str
+    """JSON."""
 
 
 class Sender(msgspec.Struct, frozen=True):
-    """A provider whose webhooks we take. known: its secret is here, so that they can be verified."""
+    """A provider whose webhooks are accepted."""
 
     name: str
     address: str
     known: bool
+    """Whether its secret is here, so that they can be verified."""
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    """followed: projects that have an address for webhooks."""
-
     rows: list[Row]
     followed: list[str]
+    """Projects with an address for webhooks."""
     senders: list[Sender]
 
 
@@ -120,10 +123,7 @@ async def redeliver(request: PageRequest) -> PageResponse:
     if not found:
         raise GatewayError(Reason.NOT_FOUND)
 
-    def work(tx: Transaction) -> None:
-        audit.note(tx, request.actor, "redelivered", "webhooks", which)
-
-    await request.services.database.write(work)
+    await note(request, "redelivered", "webhooks", which)
     return Redirect("/panel/webhooks?done=redelivered")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -15,24 +15,29 @@ LAST: Final = "~"  # after every id
 _LONGEST: Final = 200  # characters of a value that are kept
 
 
+Changes: TypeAlias = dict[str, tuple[str | None, str | None]]
+"""Field to its value before and after, as short texts; None: there was none."""
+
+
 class Actor(msgspec.Struct, frozen=True):
-    """Who is at work, and from where."""
+    """Who made a change, and from where."""
 
     account: str
     address: str
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True):
-    """One line. at: Unix seconds. changes: field to (before, after), as short texts; None: there was none."""
+    """One line."""
 
     id: str
     at: float
+    """Unix seconds."""
     account: str
     address: str
     action: str
     kind: str
     name: str
-    changes: dict[str, tuple[str | None, str | None]] = {}
+    changes: Changes = {}
 
 
 def note(
@@ -41,7 +46,7 @@ def note(
     action: str,
     kind: str,
     name: str,
-    changes: dict[str, tuple[str | None, str | None]] | None = None,
+    changes: Changes | None = None,
 ) -> None:
     """Add a line for what `tx` does. No value of it may be a secret."""
     panel.add_audit(
