@@ -19,8 +19,9 @@ from crocevia.core.calls import Engine
 from crocevia.core.catalogue import KIND_FACTS, EngineKind, EngineSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import Stopped, StopReason, TextDelta, UsageReported
+from crocevia.engines.context import EngineContext
 from crocevia.engines.registry import KINDS as REGISTERED
-from crocevia.engines.registry import EngineContext, build
+from crocevia.engines.registry import build
 from crocevia.engines.upstream.driver import UpstreamEngine
 from crocevia.engines.upstream.http import HttpClient, Timeouts
 from crocevia.engines.upstream.retry import RetryPolicy

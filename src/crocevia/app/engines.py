@@ -9,7 +9,8 @@ from typing import Protocol, runtime_checkable
 
 from crocevia.core.calls import Engine
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.engines.registry import EngineContext, build
+from crocevia.engines.context import EngineContext
+from crocevia.engines.registry import build
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import Catalogue, CatalogueHolder, changed_engines
 

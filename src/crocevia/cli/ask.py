@@ -96,7 +96,8 @@ async def _ask_here(home: Home, project: str, text: str) -> None:
     from crocevia.core.calls import ModelRequest
     from crocevia.core.events import TextDelta
     from crocevia.core.messages import user
-    from crocevia.engines.registry import EngineContext, build
+    from crocevia.engines.context import EngineContext
+    from crocevia.engines.registry import build
     from crocevia.engines.upstream.http import HttpClient
 
     catalogue = _catalogue(home)

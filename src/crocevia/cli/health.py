@@ -136,7 +136,8 @@ async def _probe_all(catalogue: Catalogue, home: Home) -> list[Finding]:
 
 
 async def _probe(catalogue: Catalogue, home: Home, spec: EngineSpec, http: object) -> Finding:
-    from crocevia.engines.registry import EngineContext, build
+    from crocevia.engines.context import EngineContext
+    from crocevia.engines.registry import build
 
     area, key = "engine", catalogue.engine_key(spec.name)
     if spec.api_key_env is not None and not key:

@@ -3,29 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from pathlib import Path
-from typing import TYPE_CHECKING, cast
-
-import msgspec
+from typing import cast
 
 from crocevia.core.calls import Engine
 from crocevia.core.catalogue import EngineKind, EngineSpec
 from crocevia.core.errors import GatewayError, Reason
-
-if TYPE_CHECKING:
-    from crocevia.engines.upstream.http import HttpClient
-
-
-class EngineContext(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine is given beside its declaration. `models_dir`: where embedded weights are."""
-
-    http: HttpClient
-    models_dir: Path
-    api_key: str | None = None
-
-    def __repr__(self) -> str:
-        return f"EngineContext(models_dir={str(self.models_dir)!r}, api_key={'set' if self.api_key else None})"
-
+from crocevia.engines.context import EngineContext
 
 # module:function, each `(spec, context) -> Engine`.
 KINDS: dict[EngineKind, str] = {

@@ -25,6 +25,7 @@ from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, To
 from crocevia.core.texts import render
 from crocevia.core.usage import Usage
 from crocevia.engines import registry
+from crocevia.engines.context import EngineContext
 from crocevia.engines.llama.engine import LlamaEngine
 from crocevia.engines.llama.worker import LlamaSettings
 from crocevia.engines.upstream.http import HttpClient
@@ -344,7 +345,7 @@ def test_a_flood_is_turned_away_with_a_time_to_come_back(tmp_path: Path) -> None
 def test_missing_weights_are_said_at_the_call_and_not_before(tmp_path: Path) -> None:
     async def work() -> None:
         http = HttpClient()
-        context = registry.EngineContext(http=http, models_dir=tmp_path)
+        context = EngineContext(http=http, models_dir=tmp_path)
         engine = registry.build(EngineSpec(name="local", kind="llama"), context)
         request = ModelRequest(model="", messages=(user("hello"),))
         for attempt in (

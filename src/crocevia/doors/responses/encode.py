@@ -92,7 +92,7 @@ class Encoder:
         return self.taken()
 
     def queued(self, resource: wire.Resource) -> list[Frame]:
-        """`created` and `queued`, of an answer that waits for its turn; `in_progress` follows with `begin_queued`."""
+        """`created` and `queued`, of an answer that waits for its turn; `in_progress` follows when it begins."""
         self.started = True
         self._whole("response.created", resource)
         self._whole("response.queued", resource)

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API: requests. `anthropic_stream.py` reads the answers.
+"""Anthropic's Messages API: requests. `stream.py` reads the answers.
 
 Requests of one conversation share their beginning byte for byte (tools, system, then history), and the cache marks
 sit on tools, system and the last two user messages: never inside blocks that the provider gave us.
@@ -19,7 +19,7 @@ from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.anthropic.stream import DIALECT, AnthropicDecoder
-from crocevia.engines.registry import EngineContext
+from crocevia.engines.context import EngineContext
 from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 

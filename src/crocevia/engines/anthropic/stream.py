@@ -101,7 +101,7 @@ _fields = msgspec.json.Decoder(dict[str, Raw])
 
 
 class AnthropicDecoder:
-    """One answer. See `upstream.Decoder`."""
+    """One answer. See `driver.Decoder`."""
 
     def __init__(self) -> None:
         self.started = False

@@ -1,4 +1,4 @@
-"""The child of `e5.py`: reads lists of texts from standard input, writes their vectors to standard output.
+"""The child of `engine.py`: reads lists of texts from standard input, writes their vectors to standard output.
 
 It ends when its input does, and so with the server.
 """

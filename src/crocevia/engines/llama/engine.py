@@ -10,10 +10,10 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import ModelEvent
+from crocevia.engines.context import EngineContext
 from crocevia.engines.llama import weights
 from crocevia.engines.llama.exchange import Exchange
 from crocevia.engines.llama.worker import COMMAND, LlamaSettings, Worker
-from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream.http import HttpClient
 
 _WARM_SECONDS = 300.0

@@ -1,4 +1,4 @@
-"""Chat completions, of OpenAI and of every server that speaks like it: requests. `openai_chat_stream.py` reads answers.
+"""Chat completions, of OpenAI and of every server that speaks like it: requests. `chat_stream.py` reads the answers.
 
 Only OpenAI's own addresses are sent fields that other servers do not know.
 """
@@ -15,8 +15,8 @@ import msgspec
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
+from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat_stream import ChatDecoder
-from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 

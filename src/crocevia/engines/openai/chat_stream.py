@@ -89,7 +89,7 @@ class _Pending:
 
 
 class ChatDecoder:
-    """One answer. See `upstream.Decoder`."""
+    """One answer. See `driver.Decoder`."""
 
     def __init__(self) -> None:
         self.started = False

@@ -14,8 +14,8 @@ from crocevia.core.catalogue import EngineSpec
 from crocevia.core.embeddings import Embedded, EmbeddingRequest
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent
+from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat import BASE_URL, bearer
-from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.engines.upstream.retry import RetryPolicy, pause

@@ -16,8 +16,8 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import ModelEvent
 from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Picture
 from crocevia.core.usage import Usage
+from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat import BASE_URL, bearer
-from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.engines.upstream.service import Service, refuse_call

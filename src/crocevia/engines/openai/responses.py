@@ -1,4 +1,4 @@
-"""OpenAI's Responses API, without its server-side memory: requests. `openai_responses_stream.py` reads the answers.
+"""OpenAI's Responses API, without its server-side memory: requests. `responses_stream.py` reads the answers.
 
 `store` is off and reasoning comes encrypted, so that a conversation lives with its owner and goes back whole.
 """
@@ -15,9 +15,9 @@ from msgspec import Raw
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
 from crocevia.core.catalogue import EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
+from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat import BASE_URL, bearer, is_official
 from crocevia.engines.openai.responses_stream import DIALECT, ResponsesDecoder
-from crocevia.engines.registry import EngineContext
 from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 

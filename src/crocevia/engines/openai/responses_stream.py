@@ -81,7 +81,7 @@ _DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ResponsesDecoder:
-    """One answer. See `upstream.Decoder`."""
+    """One answer. See `driver.Decoder`."""
 
     def __init__(self) -> None:
         self.started = False

@@ -1,6 +1,6 @@
 """A model that says what it is told: apps are tested with it, without a provider, a key or a bill.
 
-Without a script it plays a small demonstration (scripted_demo.py). It keeps no state: everything it does follows
+Without a script it plays a small demonstration (demo.py). It keeps no state: everything it does follows
 from the request, so the same request always gets the same answer. Tokens are words.
 """
 
@@ -49,7 +49,7 @@ from crocevia.engines.scripted.steps import (
 )
 
 if TYPE_CHECKING:
-    from crocevia.engines.registry import EngineContext
+    from crocevia.engines.context import EngineContext
 
 Beat: TypeAlias = float | list[ModelEvent]
 """One moment of an answer: seconds to wait, or a batch to yield."""
@@ -108,7 +108,7 @@ class ScriptedEngine:
     async def generate(
         self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
     ) -> ImageResult:
-        """Wait and fail as the script says; then a square (scripted_images.py)."""
+        """Wait and fail as the script says; then a square (images.py)."""
         scene = look(scripted_images.as_call(request))
         for beat in play(() if self._rules is None else self._steps(scene), scene):
             if isinstance(beat, float):

@@ -123,7 +123,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         if self.complete:  # nobody asked: whatever this is, it must not be taken for the next answer
-            self._fail()
+            self.abort()
             return
         self.began = True
         if not self._headed:
@@ -131,9 +131,9 @@ class Connection(asyncio.Protocol):
         try:
             self._parser.feed_data(data)
         except (httptools.HttpParserError, httptools.HttpParserUpgrade):  # nobody asked for another protocol
-            self._fail()
+            self.abort()
         if self._broken or (not self._headed and self._head_size > MAX_HEAD):
-            self._fail()
+            self.abort()
         if self._size > HIGH_WATER and not (self.complete or self._paused):
             self._paused = True
             assert self._transport is not None
@@ -207,9 +207,6 @@ class Connection(asyncio.Protocol):
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-    def _fail(self) -> None:
-        self.abort()
 
     def _resume(self) -> None:
         self._paused = False

@@ -2,7 +2,7 @@
 
 Our own client, because this is the hot path: a general one costs more per request than all the rest of a call.
 It does just what engines need: HTTP/1.1 with kept connections and verified TLS; no proxy from the environment, no
-redirects, no cookies, no content codings. Nothing here reads a body's meaning; `upstream.py` does.
+redirects, no cookies, no content codings. Nothing here reads a body's meaning; `driver.py` and the dialects do.
 """
 
 from __future__ import annotations
