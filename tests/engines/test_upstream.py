@@ -16,7 +16,7 @@ import pytest
 
 from crocevia.core.answers import fold
 from crocevia.core.calls import Engine
-from crocevia.core.catalogue import KIND_FACTS, EngineKind, EngineSpec
+from crocevia.core.catalogue import ENGINE_TRAITS, EngineKind, EngineSpec
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import Stopped, StopReason, TextDelta, UsageReported
 from crocevia.engines.context import EngineContext
@@ -278,7 +278,7 @@ def test_the_registry_builds_what_was_declared(kind: str) -> None:
 
 
 def test_every_declarable_kind_has_its_module() -> None:
-    assert set(REGISTERED) == set(KIND_FACTS) == set(get_args(EngineKind))
+    assert set(REGISTERED) == set(ENGINE_TRAITS) == set(get_args(EngineKind))
     for place in REGISTERED.values():
         module, _, function = place.partition(":")
         assert callable(getattr(import_module(module), function))

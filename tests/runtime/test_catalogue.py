@@ -123,7 +123,7 @@ def test_a_first_load_that_fails_is_an_error(home: Home) -> None:
 
 def test_keys_are_of_one_project_and_end_at_their_hour() -> None:
     secret = b"s" * 32
-    spec = parse(b"[[projects]]\nname = 'p'\nmodel = 'm'\n[[projects]]\nname = 'q'\nmodel = 'm'").projects
+    spec = parse(b"[[projects]]\nname = 'p'\nmodel = 'm'\n[[projects]]\nname = 'q'\nmodel = 'm'").over({}).projects
     catalogue = Catalogue(
         revision=1,
         secret=secret,
@@ -145,7 +145,9 @@ def test_keys_are_of_one_project_and_end_at_their_hour() -> None:
 
 
 def test_an_engine_changes_with_its_declaration_or_its_stored_key() -> None:
-    one, two = parse(b"[[engines]]\nname = 'a'\nkind = 'llama'\n[[engines]]\nname = 'b'\nkind = 'llama'").engines
+    one, two = (
+        parse(b"[[engines]]\nname = 'a'\nkind = 'llama'\n[[engines]]\nname = 'b'\nkind = 'llama'").over({}).engines
+    )
     before = Catalogue(revision=1, engines={"a": one, "b": two}, engine_keys={"a": "x"})
     assert changed_engines(before, Catalogue(revision=2, engines=before.engines, engine_keys={"a": "x"})) == set()
     assert changed_engines(before, Catalogue(revision=2, engines=before.engines, engine_keys={"a": "y"})) == {"a"}

@@ -53,7 +53,7 @@ class EnginePool:
         used = {catalogue.models[project.model] for project in catalogue.projects.values()}
         for model in used:
             spec = catalogue.engines.get(model.engine)
-            if spec is not None and spec.facts.weights:
+            if spec is not None and spec.traits.loads_weights:
                 self._start(self._warm(model.engine, model.upstream))
 
     async def close(self) -> None:

@@ -142,7 +142,7 @@ async def _probe(catalogue: Catalogue, home: Home, spec: EngineSpec, http: objec
     area, key = "engine", catalogue.engine_key(spec.name)
     if spec.api_key_env is not None and not key:
         return bad(area, "doctor_key_missing", engine=spec.name, variable=spec.api_key_env)
-    if spec.facts.weights:
+    if spec.traits.loads_weights:
         return _weights(catalogue, home, spec)
     try:
         engine = build(spec, EngineContext(http=http, models_dir=home.models, api_key=key))  # type: ignore[arg-type]  # an HttpClient, imported late

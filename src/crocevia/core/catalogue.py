@@ -26,32 +26,32 @@ EngineKind = Literal[
 ]
 
 
-class KindFacts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the rest of the program must know of a kind of engine.
+class EngineTraits(msgspec.Struct, frozen=True, kw_only=True):
+    """What the rest of the program must know of a kind of engine."""
 
-    own: it answers by itself, for nothing, and its models need no upstream id. weights: it loads weights in a process
-    of ours, slowly. plays: it takes a `script`. embeds: texts in, vectors out. paints: all of its models make pictures,
-    none does, or those `named` with the upstream id `image`. seller: whose price list its models are on where its
-    address does not say.
-    """
-
-    own: bool = False
-    weights: bool = False
-    plays: bool = False
+    local: bool = False
+    """It runs in a process of ours and is free; its models need no upstream id."""
+    loads_weights: bool = False
+    """It loads weights first, which is slow."""
+    scripted: bool = False
+    """It takes a `script`."""
     embeds: bool = False
-    paints: Literal["all", "named", "none"] = "none"
-    seller: str = ""
+    """Texts in, vectors out."""
+    image_models: Literal["all", "named", "none"] = "none"
+    """Which of its models make pictures; `named`: those with the upstream id `image`."""
+    price_list: str = ""
+    """Whose public prices hold for its models where its address does not tell the provider."""
 
 
-KIND_FACTS: Final[Mapping[EngineKind, KindFacts]] = MappingProxyType(
+ENGINE_TRAITS: Final[Mapping[EngineKind, EngineTraits]] = MappingProxyType(
     {
-        "anthropic": KindFacts(seller="anthropic"),
-        "openai-chat": KindFacts(seller="openai"),
-        "openai-responses": KindFacts(seller="openai"),
-        "openai-images": KindFacts(seller="openai", paints="all"),
-        "openai-embeddings": KindFacts(seller="openai", embeds=True),
-        "llama": KindFacts(own=True, weights=True),
-        "scripted": KindFacts(own=True, plays=True, paints="named"),
+        "anthropic": EngineTraits(price_list="anthropic"),
+        "openai-chat": EngineTraits(price_list="openai"),
+        "openai-responses": EngineTraits(price_list="openai"),
+        "openai-images": EngineTraits(price_list="openai", image_models="all"),
+        "openai-embeddings": EngineTraits(price_list="openai", embeds=True),
+        "llama": EngineTraits(local=True, loads_weights=True),
+        "scripted": EngineTraits(local=True, scripted=True, image_models="named"),
     }
 )
 ToolRule = Literal["allow", "ask", "deny"]
@@ -71,8 +71,8 @@ class EngineSpec(_Declared, frozen=True, kw_only=True):
     script: list[dict[str, Any]] | None = None
 
     @property
-    def facts(self) -> KindFacts:
-        return KIND_FACTS[self.kind]
+    def traits(self) -> EngineTraits:
+        return ENGINE_TRAITS[self.kind]
 
 
 class Prices(_Declared, frozen=True, kw_only=True):
@@ -85,24 +85,30 @@ class Prices(_Declared, frozen=True, kw_only=True):
 
 
 class ModelSpec(_Declared, frozen=True, kw_only=True):
-    """A named brain. `upstream`: the provider's id. `reserve`: the model that closes a round without blocchi.
-
-    deprecated: still there, not for long. sunset_at: the moment (RFC 3339) from which agents cannot choose it.
-    """
+    """A model by the name that callers use."""
 
     name: str
     engine: str
+    """The name of its engine."""
     upstream: str = ""
+    """What the provider calls it."""
     reserve: str | None = None
+    """The model that answers an open tool round whose provider blocks are missing."""
     reasoning: ReasoningMode = "off"
     voice_in_apps: bool = False
+    """`instructions` come first in agent calls too; otherwise an application's own take their place."""
     novelty: str | None = None
+    """A line about what is new in it, for people."""
     instructions: str | None = None
     context_window: int | None = None
+    """Tokens."""
     max_pages: int = 600
+    """Of one document."""
     prices: Prices | None = None
     deprecated: bool = False
+    """Still served, but not for long."""
     sunset_at: str | None = None
+    """RFC 3339; agents cannot choose the model from then on."""
 
 
 class Permissions(_Declared, frozen=True, kw_only=True):
@@ -112,21 +118,24 @@ class Permissions(_Declared, frozen=True, kw_only=True):
 
 
 class ProjectSpec(_Declared, frozen=True, kw_only=True):
-    """A Pepper tenant. `keep_texts_days = 0`: the record is metadata only.
-
-    webhook_url: told once a day, signed, when `soft_threshold_usd` is reached.
-    """
+    """A tenant of the `pepper` door."""
 
     name: str
     model: str
     mode: Literal["standard", "agent"] = "standard"
+    """`standard` may use the classic API only."""
     hourly_limit: int | None = None
+    """Calls in any 60 minutes."""
     daily_budget_usd: float | None = None
     soft_threshold_usd: float | None = None
+    """Today's spend at which `webhook_url` is told."""
     webhook_url: str | None = None
+    """Told once a day, signed."""
     max_concurrency: int | None = None
     timezone: str = "UTC"
+    """Whose midnight begins a day of the budget."""
     keep_texts_days: int = 0
+    """How long conversations of the classic API are stored; 0: never on disk."""
     permissions: Permissions = Permissions()
 
 

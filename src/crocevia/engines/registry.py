@@ -33,7 +33,7 @@ def build(spec: EngineSpec, context: EngineContext) -> Engine:
 
 def check_engine(spec: EngineSpec) -> None:
     """Raises GatewayError if its script could not be played."""
-    if spec.facts.plays and spec.script:
+    if spec.traits.scripted and spec.script:
         from crocevia.engines.scripted.steps import parse
 
         parse(spec.script, engine=spec.name)

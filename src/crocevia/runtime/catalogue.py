@@ -102,7 +102,7 @@ def generates_images(catalogue: Catalogue, spec: ModelSpec) -> bool:
     engine = catalogue.engines.get(spec.engine)
     if engine is None:
         return False
-    which = engine.facts.paints
+    which = engine.traits.image_models
     return which == "all" or (which == "named" and spec.upstream == "image")
 
 

@@ -73,7 +73,7 @@ class Embeddings:
             return spec, engine
         for other in catalogue.models.values():
             declared = catalogue.engines.get(other.engine)
-            if declared is not None and declared.facts.embeds:
+            if declared is not None and declared.traits.embeds:
                 engine = self._engines(other.engine)
                 assert isinstance(engine, EmbeddingEngine)
                 return other, engine

@@ -103,7 +103,7 @@ def _engine(spec: EngineSpec, place: str, problems: Problems) -> None:
         problems.append(Problem(f"{place}.base_url", say(Reason.ADDRESS_SHAPE)))
     if spec.api_key_env is not None and not _VARIABLE.fullmatch(spec.api_key_env):
         problems.append(Problem(f"{place}.api_key_env", say(Reason.VARIABLE_SHAPE)))
-    if spec.script is not None and not spec.facts.plays:
+    if spec.script is not None and not spec.traits.scripted:
         problems.append(Problem(f"{place}.script", say(Reason.SCRIPT_ELSEWHERE)))
 
 
@@ -211,7 +211,7 @@ def check_models(models: Mapping[str, ModelSpec], engines: Mapping[str, EngineSp
         engine = engines.get(model.engine)
         if engine is None:
             problems.append(Problem(f"{place}.engine", say(Reason.NAME_UNKNOWN, kind="engine")))
-        elif not model.upstream and not engine.facts.own:
+        elif not model.upstream and not engine.traits.local:
             problems.append(Problem(f"{place}.upstream", say(Reason.FIELD_MISSING)))
         if model.reserve is not None and model.reserve not in models:
             problems.append(Problem(f"{place}.reserve", say(Reason.NAME_UNKNOWN, kind="model")))

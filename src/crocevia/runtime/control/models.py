@@ -68,7 +68,7 @@ def sunset(spec: ModelSpec) -> float | None:
 
 def _talks(catalogue: Catalogue, spec: ModelSpec, now: float) -> bool:
     engine = catalogue.engines.get(spec.engine)
-    embeds = engine is not None and engine.facts.embeds
+    embeds = engine is not None and engine.traits.embeds
     return not embeds and not generates_images(catalogue, spec) and _stays(spec, now)
 
 

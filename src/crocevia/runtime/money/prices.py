@@ -34,11 +34,11 @@ def rates_of(model: ModelSpec, engine: EngineSpec | None, now: float) -> Rates |
         return declared(model.prices)
     if engine is None:
         return None
-    if engine.facts.own:
+    if engine.traits.local:
         return FREE
     provider = find_provider(table(), engine.base_url) if engine.base_url else None
     day = datetime.fromtimestamp(now, UTC).date().isoformat()
-    return find(table(), provider or engine.facts.seller, model.upstream, day)
+    return find(table(), provider or engine.traits.price_list, model.upstream, day)
 
 
 class PriceBook:

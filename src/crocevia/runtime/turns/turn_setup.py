@@ -86,7 +86,7 @@ async def team_setup(
     leader = rows.agents[0]
     if specs[leader.name] is None:
         raise GatewayError(Reason.MODEL_MISSING, model=model_of(control, leader))
-    free = {name for name, engine in catalogue.engines.items() if engine.facts.own}
+    free = {name for name, engine in catalogue.engines.items() if engine.traits.local}
     platform: dict[str, dict[str, PlatformTool]] = {
         agent.name: await _platform_tools(toolbox, agent, skip_unreachable) for agent in rows.agents
     }
@@ -117,7 +117,7 @@ async def team_setup(
     spec = specs[leader.name]
     engine = None if spec is None else catalogue.engines.get(spec.engine)
     return TurnSetup(
-        plan=plan, agents=agents, tools=everything, derive_title=engine is not None and engine.facts.weights
+        plan=plan, agents=agents, tools=everything, derive_title=engine is not None and engine.traits.loads_weights
     )
 
 
@@ -143,7 +143,7 @@ async def single_agent_setup(
         if tool.name in platform:
             raise GatewayError(Reason.TOOL_IS_OWN, param=f"tools[{index}].name", name=tool.name)
     engine = catalogue.engines.get(spec.engine)
-    free = {spec.engine} if engine is not None and engine.facts.own else set()
+    free = {spec.engine} if engine is not None and engine.traits.local else set()
     caller_tools = [tool.name for tool in request.tools]
     plan = Plan(
         agents=(_card(agent, model, spec, free, [*platform, *caller_tools]),),
