@@ -24,38 +24,42 @@ function freeze(value) {
 }
 function fold(row, size) {
   let chat = kit.emptyChat();
-  if (row.known) chat = kit.reduce(chat, {tipo: "modello", nome: row.known});
-  chat = freeze(kit.reduce(chat, {tipo: "apri", turno: "t"}));
-  const feed = kit.eventParser((nome, data) => {
-    let dati = null;
-    try { dati = JSON.parse(data); } catch {}
-    chat = freeze(kit.reduce(chat, {turno: "t", nome, dati}));
+  if (row.known) chat = kit.reduce(chat, {type: "model", name: row.known});
+  chat = freeze(kit.reduce(chat, {type: "open", turn: "t"}));
+  const feed = kit.eventParser((name, text) => {
+    let data = null;
+    try { data = JSON.parse(text); } catch {}
+    chat = freeze(kit.reduce(chat, {turn: "t", name, data}));
   });
   const bytes = Buffer.from(row.stream, "utf8");
   const decoder = new TextDecoder();
   for (let at = 0; at < bytes.length; at += size) feed(decoder.decode(bytes.subarray(at, at + size), {stream: true}));
-  return chat.messaggi[0];
+  return chat.messages[0];
 }
 const sizes = [1e9, 1, 2, 3, 4, 5, 6, 7];
 return given.map((row) => sizes.map((size) => show(fold(row, size))));
 """
 AS_REPLY = """
 function show(answer) {
-  const tools = answer.parti.filter((part) => part.tipo === "attrezzo");
+  const tools = answer.parts.filter((part) => part.kind === "tool");
   const reply = {
-    stop_reason: answer.fine, content: kit.answerText(answer) || null, usage: answer.usage, versione: answer.versione,
-    tool_calls: tools.map((tool) => ({id: tool.id, name: tool.nome, arguments: tool.argomenti})),
-    blocchi: answer.blocchi,
+    stop_reason: answer.stopReason, content: kit.answerText(answer) || null,
+    usage: answer.usage, versione: answer.version,
+    tool_calls: tools.map((tool) => ({id: tool.id, name: tool.name, arguments: tool.arguments})),
+    blocchi: answer.blocks,
   };
-  return answer.troncato ? Object.assign(reply, {troncato: true}) : reply;
+  return answer.truncated ? Object.assign(reply, {troncato: true}) : reply;
 }
 """
 AS_CHAT = """
 function show(answer) {
+  return shown(kit.publicState(answer), kit.isComplete(answer));
+}
+function shown(answer, complete) {
   return {
     parts: answer.parti.map((part) => part.tipo === "testo" ? part.testo : [part.nome, part.stato]),
     actions: answer.azioni.map((action) => [action.id, action.testo, action.esito]),
-    stop: answer.fine, complete: kit.isComplete(answer),
+    stop: answer.fine, complete,
     usage: answer.usage && {input_tokens: answer.usage.input_tokens, output_tokens: answer.usage.output_tokens},
     error: answer.errore && [answer.errore.codice, answer.errore.messaggio, answer.errore.attesa],
     novelty: answer.novita && [answer.novita.modello, answer.novita.riga],

@@ -1,16 +1,16 @@
 // -------------------------------------------------------------------------------------------------------- reducer
 
-/* A chat is a value: {messaggi, modello}. An answer: {ruolo, turno, parti, azioni, …}; its `parti` are texts and tools in
+/* A chat is a value: {messages, model}. An answer: {role, turn, parts, actions, …}; its `parts` are texts and tools in
  * the order in which they came. `reduce` gives a new value and changes nothing. */
 
 function emptyChat() {
-  return { messaggi: [], modello: null };
+  return { messages: [], model: null };
 }
 
-function emptyAnswer(turno) {
+function emptyAnswer(turn) {
   return {
-    ruolo: "assistente", turno, parti: [], azioni: [], fine: null, troncato: false, usage: null, versione: null,
-    novita: null, blocchi: null, errore: null, chiuso: false,
+    role: "assistant", turn, parts: [], actions: [], stopReason: null, truncated: false, usage: null, version: null,
+    novelty: null, blocks: null, error: null, closed: false,
   };
 }
 
@@ -30,53 +30,53 @@ const STREAM_EVENTS = {
   delta(answer, data) {
     const text = asText(data.text);
     if (!text) return answer;
-    const parti = answer.parti.slice();
-    const last = parti[parti.length - 1];
-    if (last && last.tipo === "testo" && !last.chiuso) parti[parti.length - 1] = { tipo: "testo", testo: last.testo + text, chiuso: false };
-    else parti.push({ tipo: "testo", testo: text, chiuso: false });
-    return Object.assign({}, answer, { parti, fine: null });
+    const parts = answer.parts.slice();
+    const last = parts[parts.length - 1];
+    if (last && last.kind === "text" && !last.closed) parts[parts.length - 1] = { kind: "text", text: last.text + text, closed: false };
+    else parts.push({ kind: "text", text, closed: false });
+    return Object.assign({}, answer, { parts, stopReason: null });
   },
   tool_call(answer, data) {
-    const tool = { tipo: "attrezzo", id: asText(data.id), nome: asText(data.name), argomenti: data.arguments === undefined ? {} : data.arguments, stato: "chiesto" };
-    return Object.assign({}, answer, { parti: closeText(answer.parti).concat([tool]), fine: null });
+    const tool = { kind: "tool", id: asText(data.id), name: asText(data.name), arguments: data.arguments === undefined ? {} : data.arguments, state: "asked" };
+    return Object.assign({}, answer, { parts: closeText(answer.parts).concat([tool]), stopReason: null });
   },
   done(answer, data) {
     return Object.assign({}, answer, {
-      parti: closeText(answer.parti),
-      fine: asText(data.stop_reason) || "end_turn",
-      troncato: data.troncato === true,
+      parts: closeText(answer.parts),
+      stopReason: asText(data.stop_reason) || "end_turn",
+      truncated: data.troncato === true,
       usage: addUsage(answer.usage, data.usage),
-      versione: data.versione ? asText(data.versione) : answer.versione,
-      blocchi: Array.isArray(data.blocchi) ? data.blocchi : null,
+      version: data.versione ? asText(data.versione) : answer.version,
+      blocks: Array.isArray(data.blocchi) ? data.blocchi : null,
     });
   },
   error(answer, data) {
     const seconds = Number(data.retry_after);
-    const errore = { codice: asText(data.code), messaggio: asText(data.message), attesa: seconds > 0 ? Math.ceil(seconds) : null };
-    return Object.assign({}, answer, { parti: closeText(answer.parti), errore, chiuso: true });
+    const error = { code: asText(data.code), message: asText(data.message), wait: seconds > 0 ? Math.ceil(seconds) : null };
+    return Object.assign({}, answer, { parts: closeText(answer.parts), error, closed: true });
   },
   pending(answer, data) {
     const given = (Array.isArray(data.actions) ? data.actions : []).filter((action) => isObject(action) && action.id !== undefined);
-    const azioni = given.map((action) => ({
-      id: asText(action.id), nome: asText(action.name), testo: asText(action.text), argomenti: action.arguments === undefined ? null : action.arguments, esito: null,
+    const actions = given.map((action) => ({
+      id: asText(action.id), name: asText(action.name), text: asText(action.text), arguments: action.arguments === undefined ? null : action.arguments, outcome: null,
     }));
-    const ids = new Set(azioni.map((action) => action.id));
-    const kept = answer.azioni.filter((action) => !ids.has(action.id));
-    const parti = answer.parti.map((part) => (part.tipo === "attrezzo" && ids.has(part.id) ? Object.assign({}, part, { stato: "in_attesa" }) : part));
-    return Object.assign({}, answer, { parti, azioni: kept.concat(azioni) });
+    const ids = new Set(actions.map((action) => action.id));
+    const kept = answer.actions.filter((action) => !ids.has(action.id));
+    const parts = answer.parts.map((part) => (part.kind === "tool" && ids.has(part.id) ? Object.assign({}, part, { state: "waiting" }) : part));
+    return Object.assign({}, answer, { parts, actions: kept.concat(actions) });
   },
 };
 
 /** No text is added to a part that another call wrote. */
-function closeText(parti) {
-  const last = parti[parti.length - 1];
-  return last && last.tipo === "testo" && !last.chiuso ? parti.slice(0, -1).concat([Object.assign({}, last, { chiuso: true })]) : parti;
+function closeText(parts) {
+  const last = parts[parts.length - 1];
+  return last && last.kind === "text" && !last.closed ? parts.slice(0, -1).concat([Object.assign({}, last, { closed: true })]) : parts;
 }
 
-function changeTools(message, id, stato, only) {
-  if (message.ruolo !== "assistente" || !message.parti.some((part) => part.tipo === "attrezzo" && part.id === id)) return message;
-  const change = (part) => (part.tipo === "attrezzo" && part.id === id && (!only || part.stato === only) ? Object.assign({}, part, { stato }) : part);
-  return Object.assign({}, message, { parti: message.parti.map(change) });
+function changeTools(message, id, state, only) {
+  if (message.role !== "assistant" || !message.parts.some((part) => part.kind === "tool" && part.id === id)) return message;
+  const change = (part) => (part.kind === "tool" && part.id === id && (!only || part.state === only) ? Object.assign({}, part, { state }) : part);
+  return Object.assign({}, message, { parts: message.parts.map(change) });
 }
 
 function replaceAt(list, index, value) {
@@ -91,31 +91,31 @@ function lastIndex(list, test) {
 }
 
 const CHAT_EVENTS = {
-  utente: (chat, event) => Object.assign({}, chat, { messaggi: chat.messaggi.concat([{ ruolo: "utente", turno: event.turno, testo: event.testo, allegati: event.allegati || [] }]) }),
-  apri: (chat, event) => Object.assign({}, chat, { messaggi: chat.messaggi.concat([emptyAnswer(event.turno)]) }),
-  togli: (chat, event) => Object.assign({}, chat, { messaggi: chat.messaggi.filter((message) => message.turno !== event.turno || message.ruolo === "utente") }),
-  chiudi: (chat, event) => inAnswer(chat, event.turno, (answer) => Object.assign({}, answer, { parti: closeText(answer.parti), chiuso: true })),
-  modello: (chat, event) => Object.assign({}, chat, { modello: event.nome }),
-  esito(chat, event) {
-    const messaggi = chat.messaggi.map((message) => {
-      if (message.ruolo !== "assistente" || !message.azioni.some((action) => action.id === event.id)) return message;
-      const azioni = message.azioni.map((action) => (action.id === event.id ? Object.assign({}, action, { esito: event.esito }) : action));
-      return changeTools(Object.assign({}, message, { azioni }), event.id, event.esito === "negata" ? "negato" : event.esito ? "chiesto" : "in_attesa");
+  user: (chat, event) => Object.assign({}, chat, { messages: chat.messages.concat([{ role: "user", turn: event.turn, text: event.text, attachments: event.attachments || [] }]) }),
+  open: (chat, event) => Object.assign({}, chat, { messages: chat.messages.concat([emptyAnswer(event.turn)]) }),
+  remove: (chat, event) => Object.assign({}, chat, { messages: chat.messages.filter((message) => message.turn !== event.turn || message.role === "user") }),
+  close: (chat, event) => inAnswer(chat, event.turn, (answer) => Object.assign({}, answer, { parts: closeText(answer.parts), closed: true })),
+  model: (chat, event) => Object.assign({}, chat, { model: event.name }),
+  outcome(chat, event) {
+    const messages = chat.messages.map((message) => {
+      if (message.role !== "assistant" || !message.actions.some((action) => action.id === event.id)) return message;
+      const actions = message.actions.map((action) => (action.id === event.id ? Object.assign({}, action, { outcome: event.outcome }) : action));
+      return changeTools(Object.assign({}, message, { actions }), event.id, event.outcome === "denied" ? "denied" : event.outcome ? "asked" : "waiting");
     });
-    return Object.assign({}, chat, { messaggi });
+    return Object.assign({}, chat, { messages });
   },
   /** A history in the form of the agent call's `messages`. */
-  storia(chat, event) {
+  history(chat, event) {
     let state = chat;
-    (Array.isArray(event.messaggi) ? event.messaggi : []).filter(isObject).forEach((message, index) => {
-      const turno = "storia-" + index;
-      if (message.role === "user") state = CHAT_EVENTS.utente(state, Object.assign({ turno }, spoken(message.content)));
-      else if (message.role === "tool") state = reduce(state, { turno: null, nome: "tool_done", dati: { id: message.tool_call_id } });
+    (Array.isArray(event.messages) ? event.messages : []).filter(isObject).forEach((message, index) => {
+      const turn = "history-" + index;
+      if (message.role === "user") state = CHAT_EVENTS.user(state, Object.assign({ turn }, spoken(message.content)));
+      else if (message.role === "tool") state = reduce(state, { turn: null, name: "tool_done", data: { id: message.tool_call_id } });
       else if (message.role === "assistant") {
-        state = CHAT_EVENTS.apri(state, { turno });
-        state = reduce(state, { turno, nome: "delta", dati: { text: asText(message.content) } });
-        for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : []) if (isObject(call)) state = reduce(state, { turno, nome: "tool_call", dati: call });
-        state = CHAT_EVENTS.chiudi(state, { turno });
+        state = CHAT_EVENTS.open(state, { turn });
+        state = reduce(state, { turn, name: "delta", data: { text: asText(message.content) } });
+        for (const call of Array.isArray(message.tool_calls) ? message.tool_calls : []) if (isObject(call)) state = reduce(state, { turn, name: "tool_call", data: call });
+        state = CHAT_EVENTS.close(state, { turn });
       }
     });
     return state;
@@ -124,48 +124,48 @@ const CHAT_EVENTS = {
 
 /** What a user message of a history shows: its texts and the names of its files. */
 function spoken(content) {
-  if (!Array.isArray(content)) return { testo: asText(content), allegati: [] };
+  if (!Array.isArray(content)) return { text: asText(content), attachments: [] };
   const blocks = content.filter(isObject);
   return {
-    testo: blocks.filter((block) => block.tipo === "testo").map((block) => asText(block.testo)).join("\n"),
-    allegati: blocks.filter((block) => block.tipo === "documento").map((block) => ({ nome: asText(block.nome) })),
+    text: blocks.filter((block) => block.tipo === "testo").map((block) => asText(block.testo)).join("\n"),
+    attachments: blocks.filter((block) => block.tipo === "documento").map((block) => ({ name: asText(block.nome) })),
   };
 }
 
-function inAnswer(chat, turno, change) {
-  const index = lastIndex(chat.messaggi, (message) => message.ruolo === "assistente" && message.turno === turno);
+function inAnswer(chat, turn, change) {
+  const index = lastIndex(chat.messages, (message) => message.role === "assistant" && message.turn === turn);
   if (index < 0) return chat;
-  const changed = change(chat.messaggi[index]);
-  return changed === chat.messaggi[index] ? chat : Object.assign({}, chat, { messaggi: replaceAt(chat.messaggi, index, changed) });
+  const changed = change(chat.messages[index]);
+  return changed === chat.messages[index] ? chat : Object.assign({}, chat, { messages: replaceAt(chat.messages, index, changed) });
 }
 
-/** One event of the stream, {turno, nome, dati}, or one of the chat's own, {tipo, …}. Unknown events change nothing. */
+/** One event of the stream, {turn, name, data}, or one of the chat's own, {type, …}. Unknown events change nothing. */
 function reduce(chat, event) {
-  if (event.tipo) return CHAT_EVENTS[event.tipo](chat, event);
-  const data = isObject(event.dati) ? event.dati : {};
-  if (event.nome === "tool_done") {
-    const stato = data.ok === false ? "fallito" : "riuscito";
-    const index = lastIndex(chat.messaggi, (message) => changeTools(message, asText(data.id), stato) !== message);
-    return index < 0 ? chat : Object.assign({}, chat, { messaggi: replaceAt(chat.messaggi, index, changeTools(chat.messaggi[index], asText(data.id), stato)) });
+  if (event.type) return CHAT_EVENTS[event.type](chat, event);
+  const data = isObject(event.data) ? event.data : {};
+  if (event.name === "tool_done") {
+    const state = data.ok === false ? "failed" : "ok";
+    const index = lastIndex(chat.messages, (message) => changeTools(message, asText(data.id), state) !== message);
+    return index < 0 ? chat : Object.assign({}, chat, { messages: replaceAt(chat.messages, index, changeTools(chat.messages[index], asText(data.id), state)) });
   }
-  if (!Object.prototype.hasOwnProperty.call(STREAM_EVENTS, event.nome)) return chat;
-  const next = inAnswer(chat, event.turno, (answer) => STREAM_EVENTS[event.nome](answer, data));
-  return event.nome === "done" && data.versione ? withModel(next, event.turno, asText(data.versione), asText(data.novita)) : next;
+  if (!Object.prototype.hasOwnProperty.call(STREAM_EVENTS, event.name)) return chat;
+  const next = inAnswer(chat, event.turn, (answer) => STREAM_EVENTS[event.name](answer, data));
+  return event.name === "done" && data.versione ? withModel(next, event.turn, asText(data.versione), asText(data.novita)) : next;
 }
 
 /** The chat knows who answered; the answer says so if it was somebody else than before. */
-function withModel(chat, turno, modello, riga) {
-  const changed = chat.modello !== null && chat.modello !== modello;
-  const next = changed ? inAnswer(chat, turno, (answer) => Object.assign({}, answer, { novita: { modello, riga } })) : chat;
-  return Object.assign({}, next, { modello });
+function withModel(chat, turn, model, line) {
+  const changed = chat.model !== null && chat.model !== model;
+  const next = changed ? inAnswer(chat, turn, (answer) => Object.assign({}, answer, { novelty: { model, line } })) : chat;
+  return Object.assign({}, next, { model });
 }
 
 /** Whether an answer came to its end, as opposed to a line that fell silent. */
 function isComplete(answer) {
-  if (answer.errore) return true;
-  if (answer.azioni.some((action) => action.esito === null)) return true;
-  return answer.fine !== null && answer.fine !== "tool_use";
+  if (answer.error) return true;
+  if (answer.actions.some((action) => action.outcome === null)) return true;
+  return answer.stopReason !== null && answer.stopReason !== "tool_use";
 }
 
-const answerText = (answer) => answer.parti.filter((part) => part.tipo === "testo").map((part) => part.testo).join("");
+const answerText = (answer) => answer.parts.filter((part) => part.kind === "text").map((part) => part.text).join("");
 

@@ -3,7 +3,7 @@
 const TRIES = 6;
 const SILENCE = 60000; // ms; only where the stream has shown that it says something every few seconds
 
-/** Why a request was refused: {stato, codice, messaggio, attesa}. */
+/** Why a request was refused: {status, code, message, wait}. */
 async function problemOf(response) {
   const later = response.headers.get("Retry-After");
   const seconds = later === null ? NaN : /^\d+$/.test(later.trim()) ? Number(later) : Math.ceil((Date.parse(later) - Date.now()) / 1000);
@@ -14,7 +14,7 @@ async function problemOf(response) {
   } catch {
     // Whatever a server says when it fails, the status is enough to go on.
   }
-  return { stato: response.status, codice: asText(error.code), messaggio: asText(error.message), attesa: seconds > 0 ? seconds : null };
+  return { status: response.status, code: asText(error.code), message: asText(error.message), wait: seconds > 0 ? seconds : null };
 }
 
 function pause(milliseconds, signal) {
@@ -80,7 +80,7 @@ function unfold(reply, onEvent) {
 /** Post `body` and follow its answer, over broken lines too.
  *
  * hooks: event(name, data), complete() -> whether the answer has its end, reconnecting().
- * Gives {come: "finito" | "vuoto" | "perso" | "fermato"} or {come: "rifiutato", problema}.
+ * Gives {end: "finished" | "empty" | "lost" | "stopped"} or {end: "refused", problem}.
  */
 async function follow(address, body, signal, hooks) {
   let seen = 0;
@@ -105,30 +105,30 @@ async function follow(address, body, signal, hooks) {
     try {
       const response = await post(address, request, signal);
       if (!response.ok) {
-        const problema = await problemOf(response);
-        const passing = problema.stato === 429 || problema.stato >= 500;
-        if (request === body) return { come: "rifiutato", problema };
-        if (!passing) return { come: "perso" };
-        refusal = problema;
-        wait = (problema.attesa || 0) * 1000;
+        const problem = await problemOf(response);
+        const passing = problem.status === 429 || problem.status >= 500;
+        if (request === body) return { end: "refused", problem };
+        if (!passing) return { end: "lost" };
+        refusal = problem;
+        wait = (problem.wait || 0) * 1000;
       } else if (!/^text\/event-stream/i.test(response.headers.get("Content-Type") || "")) {
         const text = await response.text();
-        if (!text.trim()) return { come: "vuoto" };
-        return { come: unfold(JSON.parse(text), onEvent) ? "finito" : "vuoto" };
+        if (!text.trim()) return { end: "empty" };
+        return { end: unfold(JSON.parse(text), onEvent) ? "finished" : "empty" };
       } else {
         refusal = null;
         await readStream(response, onEvent);
-        if (hooks.complete()) return { come: "finito" };
+        if (hooks.complete()) return { end: "finished" };
       }
     } catch (error) {
-      if (!signal.aborted && error instanceof SyntaxError) return { come: "perso" };
+      if (!signal.aborted && error instanceof SyntaxError) return { end: "lost" };
     }
-    if (signal.aborted) return { come: "fermato" };
+    if (signal.aborted) return { end: "stopped" };
     tries += 1;
-    if (tries > TRIES) return refusal ? { come: "rifiutato", problema: refusal } : { come: "perso" };
+    if (tries > TRIES) return refusal ? { end: "refused", problem: refusal } : { end: "lost" };
     hooks.reconnecting();
     await pause(Math.max(wait, 250 * 2 ** tries * (0.75 + Math.random() / 2)), signal);
-    if (signal.aborted) return { come: "fermato" };
+    if (signal.aborted) return { end: "stopped" };
     request = { versione: body.versione, tipo: "riprendi", conversazione: body.conversazione, turno: body.turno, progetto: body.progetto, lingua: body.lingua, dopo: seen };
   }
 }

@@ -1,5 +1,9 @@
 // ----------------------------------------------------------------------------------------------------- the widget
 
+// The kit's own names are English; what a page or its server sees keeps the wire's Italian words.
+const OUTCOMES = { approved: "approvata", denied: "negata" };
+const ENDINGS = { finished: "finito", empty: "vuoto", lost: "perso", stopped: "fermato", refused: "rifiutato" };
+
 class Chat {
   constructor(host, options) {
     const language = String(options.lingua || document.documentElement.lang || navigator.language || "").slice(0, 2).toLowerCase();
@@ -14,10 +18,10 @@ class Chat {
     this.memory = "pepper-chat:" + (this.kit || "") + ":" + (this.project || this.address);
     this.conversation = options.conversazione ? String(options.conversazione) : newId();
     this.name = null;
-    this.turns = new Map(); // turno -> {abort, body}
+    this.turns = new Map(); // turnId -> {abort, body}
     this.views = new Map();
     this.waits = new Set(); // countdowns to stop when the chat is taken away
-    this.retrying = new Map(); // turno -> what its button does
+    this.retrying = new Map(); // turnId -> what its button does
     this.frame = 0;
     this.timer = 0;
     this.cost = 0;
@@ -30,8 +34,8 @@ class Chat {
   begin() {
     this.chat = emptyChat();
     const known = remembered.get(this.memory);
-    if (known) this.chat = reduce(this.chat, { tipo: "modello", nome: known });
-    if (this.options.storia) this.chat = reduce(this.chat, { tipo: "storia", messaggi: this.options.storia });
+    if (known) this.chat = reduce(this.chat, { type: "model", name: known });
+    if (this.options.storia) this.chat = reduce(this.chat, { type: "history", messages: this.options.storia });
     this.quiet = true; // what was said before is not announced
     this.render();
     this.quiet = false;
@@ -120,30 +124,30 @@ class Chat {
   // -- what the user does
 
   submit() {
-    const testo = this.text.value.trim();
-    if ((!testo && !this.files.held.length) || this.files.busy) return;
-    const allegati = this.files.take();
+    const text = this.text.value.trim();
+    if ((!text && !this.files.held.length) || this.files.busy) return;
+    const attachments = this.files.take();
     this.text.value = "";
     this.grow();
-    this.ask(testo, allegati);
+    this.ask(text, attachments);
   }
 
-  ask(testo, allegati) {
+  ask(text, attachments) {
     this.follows = true;
-    const turno = newId();
-    this.change({ tipo: "utente", turno, testo, allegati: allegati.map((file) => ({ nome: file.nome })) });
-    return this.turn(this.body("messaggio", turno, { testo, allegati }));
+    const turnId = newId();
+    this.change({ type: "user", turn: turnId, text, attachments: attachments.map((file) => ({ name: file.nome })) });
+    return this.turn(this.body("messaggio", turnId, { testo: text, allegati: attachments }));
   }
 
-  body(tipo, turno, more) {
-    return Object.assign({ versione: 1, tipo, conversazione: this.conversation, turno, progetto: this.project, lingua: this.language }, more);
+  body(kind, turnId, more) {
+    return Object.assign({ versione: 1, tipo: kind, conversazione: this.conversation, turno: turnId, progetto: this.project, lingua: this.language }, more);
   }
 
-  decide(action, esito) {
-    this.change({ tipo: "esito", id: action.id, esito });
+  decide(action, outcome) {
+    this.change({ type: "outcome", id: action.id, outcome });
     this.text.focus();
-    const turno = newId();
-    return this.turn(this.body("conferma", turno, { azione: action.id, esito }), () => this.change({ tipo: "esito", id: action.id, esito: null }));
+    const turnId = newId();
+    return this.turn(this.body("conferma", turnId, { azione: action.id, esito: OUTCOMES[outcome] }), () => this.change({ type: "outcome", id: action.id, outcome: null }));
   }
 
   async restart() {
@@ -170,69 +174,69 @@ class Chat {
   }
 
   halt() {
-    for (const [turno, turn] of this.turns) {
+    for (const [turnId, turn] of this.turns) {
       turn.abort.abort();
       // Closing the line may not be enough: a server that lets a reader come back goes on without one.
-      post(this.address, this.body("ferma", turno, {})).catch(() => {});
+      post(this.address, this.body("ferma", turnId, {})).catch(() => {});
     }
   }
 
   // -- one turn
 
   async turn(body, undo) {
-    const turno = body.turno;
+    const turnId = body.turno;
     const abort = new AbortController();
     const empty = body.tipo !== "messaggio"; // a confirmation may be answered by nothing, or in the stream that is open
-    this.turns.set(turno, { abort, body });
-    this.change({ tipo: "apri", turno });
+    this.turns.set(turnId, { abort, body });
+    this.change({ type: "open", turn: turnId });
     const outcome = await follow(this.address, body, abort.signal, {
-      event: (nome, dati) => this.heard(turno, nome, dati),
-      complete: () => isComplete(this.answer(turno)),
+      event: (name, data) => this.heard(turnId, name, data),
+      complete: () => isComplete(this.answer(turnId)),
       reconnecting: () => this.setStatus(this.words("reconnecting")),
     });
-    this.turns.delete(turno);
-    if (this.gone || !this.answer(turno)) return;
-    if (outcome.come === "rifiutato") this.fail(turno, outcome.problema, body, undo);
-    else if (outcome.come === "perso") this.fail(turno, { codice: "", messaggio: this.words("lost"), attesa: null, stato: 0 }, body, undo);
-    else if (outcome.come === "vuoto" && (empty || !this.answer(turno).parti.length)) this.change({ tipo: "togli", turno });
-    else this.close(turno, body);
-    if (outcome.come === "fermato") this.say(this.words("stopped"));
-    this.host.dispatchEvent(new CustomEvent("pepper:fine", { detail: { turno, come: outcome.come } }));
+    this.turns.delete(turnId);
+    if (this.gone || !this.answer(turnId)) return;
+    if (outcome.end === "refused") this.fail(turnId, outcome.problem, body, undo);
+    else if (outcome.end === "lost") this.fail(turnId, { code: "", message: this.words("lost"), wait: null, status: 0 }, body, undo);
+    else if (outcome.end === "empty" && (empty || !this.answer(turnId).parts.length)) this.change({ type: "remove", turn: turnId });
+    else this.close(turnId, body);
+    if (outcome.end === "stopped") this.say(this.words("stopped"));
+    this.host.dispatchEvent(new CustomEvent("pepper:fine", { detail: { turno: turnId, come: ENDINGS[outcome.end] } }));
   }
 
-  close(turno, body) {
-    const error = this.answer(turno).errore;
-    if (error && !POINTLESS.has(error.codice)) this.retrying.set(turno, () => this.again(body));
-    this.change({ tipo: "chiudi", turno });
+  close(turnId, body) {
+    const error = this.answer(turnId).error;
+    if (error && !POINTLESS.has(error.code)) this.retrying.set(turnId, () => this.again(body));
+    this.change({ type: "close", turn: turnId });
   }
 
-  fail(turno, problem, body, undo) {
-    const said = problem.messaggio || this.words(problem.stato === 429 ? "busy" : "failed");
+  fail(turnId, problem, body, undo) {
+    const said = problem.message || this.words(problem.status === 429 ? "busy" : "failed");
     if (undo) undo();
-    else if (!POINTLESS.has(problem.codice) && ![400, 401, 403, 405, 413, 422].includes(problem.stato)) this.retrying.set(turno, () => this.again(body));
-    this.change({ turno, nome: "error", dati: { code: problem.codice, message: said, retry_after: problem.attesa } });
+    else if (!POINTLESS.has(problem.code) && ![400, 401, 403, 405, 413, 422].includes(problem.status)) this.retrying.set(turnId, () => this.again(body));
+    this.change({ turn: turnId, name: "error", data: { code: problem.code, message: said, retry_after: problem.wait } });
   }
 
   again(body) {
     this.retrying.delete(body.turno);
-    this.change({ tipo: "togli", turno: body.turno });
+    this.change({ type: "remove", turn: body.turno });
     this.render(); // the answer that takes its place starts from nothing
     this.text.focus();
     this.turn(body);
   }
 
-  heard(turno, nome, dati) {
-    this.change({ turno, nome, dati });
-    if (nome === "done" && this.chat.modello) {
-      this.name = this.chat.modello;
+  heard(turnId, name, data) {
+    this.change({ turn: turnId, name, data });
+    if (name === "done" && this.chat.model) {
+      this.name = this.chat.model;
       remembered.set(this.memory, this.name);
     }
-    this.host.dispatchEvent(new CustomEvent("pepper:evento", { detail: { turno, nome, dati } }));
+    this.host.dispatchEvent(new CustomEvent("pepper:evento", { detail: { turno: turnId, nome: name, dati: data } }));
   }
 
-  answer(turno) {
-    const index = lastIndex(this.chat.messaggi, (message) => message.ruolo === "assistente" && message.turno === turno);
-    return index < 0 ? null : this.chat.messaggi[index];
+  answer(turnId) {
+    const index = lastIndex(this.chat.messages, (message) => message.role === "assistant" && message.turn === turnId);
+    return index < 0 ? null : this.chat.messages[index];
   }
 
   // -- drawing
@@ -258,12 +262,12 @@ class Chat {
     const started = performance.now();
     const kept = new Set();
     let whole = true;
-    for (const message of this.chat.messaggi) {
-      const key = message.ruolo + message.turno;
+    for (const message of this.chat.messages) {
+      const key = message.role + message.turn;
       kept.add(key);
       let view = this.views.get(key);
       if (!view) {
-        view = message.ruolo === "utente" ? new UserView(this, message) : new AnswerView(this);
+        view = message.role === "user" ? new UserView(this, message) : new AnswerView(this);
         this.views.set(key, view);
         this.list.append(view.node);
       }
@@ -274,7 +278,7 @@ class Chat {
       view.node.remove();
       this.views.delete(key);
     }
-    this.emptyView.hidden = this.chat.messaggi.length > 0;
+    this.emptyView.hidden = this.chat.messages.length > 0;
     this.setText(this.emptyName, this.name || "");
     this.emptyName.hidden = !this.name;
     this.setText(this.title, this.emptyView.hidden ? this.name || "" : "");
@@ -295,16 +299,16 @@ class Chat {
       this.send.replaceChildren(icon(busy ? "stop" : "send"));
       this.send.classList.toggle("pc-ferma", busy);
     }
-    const last = this.chat.messaggi[this.chat.messaggi.length - 1];
-    this.setStatus(last && last.ruolo === "assistente" ? this.statusOf(last, busy) : "");
+    const last = this.chat.messages[this.chat.messages.length - 1];
+    this.setStatus(last && last.role === "assistant" ? this.statusOf(last, busy) : "");
   }
 
   statusOf(answer, busy) {
-    if (answer.azioni.some((action) => action.esito === null)) return this.words(this.on.conferme ? "confirm_waits" : "confirm_elsewhere");
-    if (!busy || answer.errore) return "";
-    const last = answer.parti[answer.parti.length - 1];
-    if (last && last.tipo === "attrezzo" && last.stato === "chiesto") return this.words("using", { name: this.spokenName, tool: last.nome });
-    return this.words(last && last.tipo === "testo" && !last.chiuso ? "writing" : "thinking", { name: this.spokenName });
+    if (answer.actions.some((action) => action.outcome === null)) return this.words(this.on.conferme ? "confirm_waits" : "confirm_elsewhere");
+    if (!busy || answer.error) return "";
+    const last = answer.parts[answer.parts.length - 1];
+    if (last && last.kind === "tool" && last.state === "asked") return this.words("using", { name: this.spokenName, tool: last.name });
+    return this.words(last && last.kind === "text" && !last.closed ? "writing" : "thinking", { name: this.spokenName });
   }
 
   setStatus(text) {

@@ -1,6 +1,6 @@
 // ------------------------------------------------------------------------------------------------------- messages
 
-const STATES = { riuscito: "tool_ok", fallito: "tool_failed", in_attesa: "tool_waiting", negato: "tool_denied" };
+const STATES = { ok: "tool_ok", failed: "tool_failed", waiting: "tool_waiting", denied: "tool_denied" };
 
 const SHOWN = 20000; // characters of a tool's arguments
 
@@ -13,8 +13,8 @@ function argumentsView(words, value) {
 class UserView {
   constructor(chat, message) {
     this.node = element("article", "pc-mio", null, hidden(chat.words("you") + ": "));
-    if (message.testo) this.node.append(element("div", "pc-testo pc-piano", null, message.testo));
-    if (message.allegati.length) this.node.append(element("ul", "pc-allegati", null, ...message.allegati.map((file) => element("li", "pc-allegato", null, icon("attach"), element("span", "pc-nomefile", null, file.nome)))));
+    if (message.text) this.node.append(element("div", "pc-testo pc-piano", null, message.text));
+    if (message.attachments.length) this.node.append(element("ul", "pc-allegati", null, ...message.attachments.map((file) => element("li", "pc-allegato", null, icon("attach"), element("span", "pc-nomefile", null, file.name)))));
   }
 
   update() {
@@ -35,13 +35,13 @@ class AnswerView {
 
   update(message, deadline) {
     if (this.message === message && this.whole) return true;
-    const ended = message.chiuso;
+    const ended = message.closed;
     this.whole = true;
-    message.parti.forEach((part, index) => this.showPart(part, index, ended, deadline));
-    for (const action of message.azioni) this.showAction(action);
-    if (message.errore && !this.error) this.showError(message);
-    if (message.novita && this.chat.on.novita && !this.novelty) this.showNovelty(message.novita);
-    if (message.troncato && !this.cut) this.node.append((this.cut = element("p", "pc-nota", null, this.chat.words("cut"))));
+    message.parts.forEach((part, index) => this.showPart(part, index, ended, deadline));
+    for (const action of message.actions) this.showAction(action);
+    if (message.error && !this.error) this.showError(message);
+    if (message.novelty && this.chat.on.novita && !this.novelty) this.showNovelty(message.novelty);
+    if (message.truncated && !this.cut) this.node.append((this.cut = element("p", "pc-nota", null, this.chat.words("cut"))));
     if (ended && !this.closed) this.showEnd(message);
     const busy = !ended || !this.whole; // a long answer is there before it is drawn
     this.node.classList.toggle("pc-viva", busy);
@@ -53,11 +53,11 @@ class AnswerView {
   showPart(part, index, ended, deadline) {
     let view = this.parts[index];
     if (!view) {
-      view = part.tipo === "testo" ? new TextView((sentence) => this.chat.say(sentence), this.chat.words) : new ToolView(this.chat.words);
+      view = part.kind === "text" ? new TextView((sentence) => this.chat.say(sentence), this.chat.words) : new ToolView(this.chat.words);
       this.parts[index] = view;
       this.body.append(view.node);
     }
-    if (part.tipo === "testo") this.whole = view.update(part.testo, part.chiuso, deadline) && this.whole;
+    if (part.kind === "text") this.whole = view.update(part.text, part.closed, deadline) && this.whole;
     else view.update(part, ended);
   }
 
@@ -73,12 +73,12 @@ class AnswerView {
   }
 
   showError(message) {
-    const { errore, turno } = message;
+    const { error, turn } = message;
     const words = this.chat.words;
-    this.error = element("div", "pc-errore", { role: "alert" }, element("p", "", null, errore.messaggio || words("failed")));
+    this.error = element("div", "pc-errore", { role: "alert" }, element("p", "", null, error.message || words("failed")));
     this.node.append(this.error);
-    const retry = this.chat.retrying.get(turno);
-    if (retry) this.showRetry(retry, errore.attesa);
+    const retry = this.chat.retrying.get(turn);
+    if (retry) this.showRetry(retry, error.wait);
     else this.waiting = true;
   }
 
@@ -105,16 +105,16 @@ class AnswerView {
     this.node.append(element("div", "pc-azioni", null, button));
   }
 
-  showNovelty({ modello, riga }) {
-    this.novelty = element("p", "pc-novita", null, this.chat.words("novelty", { name: modello, line: riga }));
+  showNovelty({ model, line }) {
+    this.novelty = element("p", "pc-novita", null, this.chat.words("novelty", { name: model, line }));
     this.node.append(this.novelty);
     this.chat.say(this.novelty.textContent);
   }
 
   showEnd(message) {
     this.closed = true;
-    const retry = this.waiting && this.chat.retrying.get(message.turno);
-    if (retry) this.showRetry(retry, message.errore.attesa);
+    const retry = this.waiting && this.chat.retrying.get(message.turn);
+    if (retry) this.showRetry(retry, message.error.wait);
     const text = answerText(message);
     if (this.chat.on.lettura && text && "speechSynthesis" in window) {
       const button = this.chat.button("read", "pc-leggi");
@@ -136,11 +136,11 @@ class ToolView {
   update(tool, ended) {
     if (this.tool === tool && this.ended === ended) return;
     if (!this.tool) {
-      this.name.textContent = tool.nome;
-      this.node.append(argumentsView(this.words, tool.argomenti));
+      this.name.textContent = tool.name;
+      this.node.append(argumentsView(this.words, tool.arguments));
     }
     // Nobody said that it was run: then it was asked for, no more than that.
-    const key = STATES[tool.stato] || (ended ? "tool_asked" : "tool_running");
+    const key = STATES[tool.state] || (ended ? "tool_asked" : "tool_running");
     this.state.textContent = this.words(key);
     this.dot.className = "pc-pallino pc-" + key.replace("_", "-");
     this.tool = tool;
@@ -151,26 +151,26 @@ class ToolView {
 class ActionView {
   constructor(chat, action) {
     this.words = chat.words;
-    this.title = action.testo || action.nome;
+    this.title = action.text || action.name;
     this.node = element("div", "pc-conferma", { role: "group", "aria-label": this.title }, element("p", "pc-domanda", null, this.title));
-    if (action.argomenti !== null) this.node.append(argumentsView(this.words, action.argomenti));
+    if (action.arguments !== null) this.node.append(argumentsView(this.words, action.arguments));
     this.outcome = element("p", "pc-esito");
     this.buttons = element("div", "pc-azioni");
     if (chat.on.conferme) {
-      const choice = (key, className, esito) => {
+      const choice = (key, className, outcome) => {
         const button = element("button", "pc-tasto " + className, { type: "button" }, this.words(key));
-        button.addEventListener("click", () => chat.decide(action, esito));
+        button.addEventListener("click", () => chat.decide(action, outcome));
         return button;
       };
-      this.buttons.append(choice("approve", "pc-approva", "approvata"), choice("deny", "pc-nega", "negata"));
+      this.buttons.append(choice("approve", "pc-approva", "approved"), choice("deny", "pc-nega", "denied"));
     }
     this.node.append(this.buttons, this.outcome);
   }
 
   update(action) {
-    this.buttons.hidden = action.esito !== null || !this.buttons.childElementCount;
-    this.outcome.hidden = action.esito === null;
-    this.outcome.textContent = action.esito === null ? "" : this.words(action.esito === "negata" ? "denied" : "approved");
+    this.buttons.hidden = action.outcome !== null || !this.buttons.childElementCount;
+    this.outcome.hidden = action.outcome === null;
+    this.outcome.textContent = action.outcome === null ? "" : this.words(action.outcome === "denied" ? "denied" : "approved");
   }
 }
 
