@@ -57,10 +57,10 @@ def arguments(item: dict[str, Any]) -> dict[str, Any]:
     """Something for whatever an operation requires."""
     samples: dict[str, Any] = {
         "bool": True,
-        "dict[str, Any]": {},
+        "Mapping[str, object]": {},
         "FileInput": ("a.txt", b"a", "text/plain"),
-        "list[FileInput]": [("a.png", b"a", "image/png")],
-        "list[dict[str, Any]]": [],
+        "Sequence[FileInput]": [("a.png", b"a", "image/png")],
+        "Sequence[ContextItemParam]": [],
     }
     given = {part[1:-1]: "x" for part in item["path"].split("/") if part.startswith("{")}
     fields = [*item["query"], *item["header"], *(item["body"]["fields"] if item["body"] else [])]
@@ -215,7 +215,7 @@ def test_completions_are_iterated_page_by_page(kind: str, place: Place) -> None:
         found = [item async for item in each(client.completions.iterate_completions(*where, per_page=2))]
         assert [item.id for item in found] == [result.turn_id for result in reversed(results)]
         page = await now(client.completions.list(*where, status="succeeded", per_page=2))
-        assert (len(page.data), page.meta["total"]) == (2, 3)
+        assert (len(page.data), page.meta.total) == (2, 3)
         one = await now(client.completions.get(*where, found[0].id))
         assert (one.id, one.chat_id) == (found[0].id, chat)
         none = client.completions.iterate_completions(*where, status="failed")
@@ -233,12 +233,12 @@ def test_a_picture_is_ordered_awaited_and_downloaded(kind: str, tmp_path: Path) 
         assert [item.model for item in await now(images.list_models())] == ["brush"]
         made = await now(images.generate_and_wait(**ORDER, interval=0.05, timeout=20))
         assert (made.status, made.provider, len(made.files)) == ("succeeded", "easel", 1)
-        url = made.files[0]["download_url"]
+        url = made.files[0].download_url
         saved = await now(images.download_to_file(url, tmp_path / "square.png"))
-        assert saved.read_bytes().startswith(b"\x89PNG") and len(saved.read_bytes()) == made.files[0]["size"]
+        assert saved.read_bytes().startswith(b"\x89PNG") and len(saved.read_bytes()) == made.files[0].size
         await refused(AccessDeniedError, lambda: images.download_signed(url[:-3] + "AAA"))
         failed = await now(images.generate_and_wait(**ORDER | {"prompt": "never"}, interval=0.05, timeout=20))
-        assert (failed.status, failed.error["code"]) == ("failed", "refused")
+        assert (failed.status, failed.error.code) == ("failed", "refused")
         await refused(ValidationError, lambda: images.upload(("x.png", b"no picture", "image/png")))
         kept = await now(images.upload(("x.png", saved.read_bytes(), "image/png")))
         assert kept.id.startswith("upl_")

@@ -4,7 +4,9 @@
 
 CONTRACTS_FOLDER holds openapi.json, openapi-v2.json and operations.json as the `envai-teams-sdk` package ships them.
 Writes `contract/operations.json`: every operation with its façade name, and every response model with its fields.
-A field is required only if every contract version that has the model requires it: one model reads both.
+A field is required only if every contract version that has the model requires it: one model reads both. An object
+without a name of its own is named after where it stands. What a request takes is a params type of its own, closed
+values as literals; what an answer gives stays open, because a newer server may say more.
 """
 
 from __future__ import annotations
@@ -92,52 +94,78 @@ NAMES = {
 SCALARS = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
-def python_type(schema: dict[str, Any]) -> str:
+PARAMS = {
+    "AgentTool": "AgentToolParam",
+    "TeamMemberCreateRequest": "TeamMemberParam",
+    "InputImage": "InputImageParam",
+    "ImageDimensions": "ImageDimensionsParam",
+    "OrchestratorContextItem": "ContextItemParam",
+}
+
+
+def python_type(schema: dict[str, Any], *, given: bool = False) -> str:
+    """The type of what is answered, or of what is `given` in a request."""
     if "$ref" in schema:
-        return named_type(schema["$ref"].rsplit("/", 1)[-1])
+        return named_type(schema["$ref"].rsplit("/", 1)[-1], given)
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        return union([python_type({**schema, "type": kind}) for kind in kinds])
+        return union([python_type({**schema, "type": kind}, given=given) for kind in kinds])
     if "oneOf" in schema or "anyOf" in schema:
-        return union([python_type(option) for option in schema.get("oneOf") or schema["anyOf"]])
+        return union([python_type(option, given=given) for option in schema.get("oneOf") or schema["anyOf"]])
     if kinds == "array":
-        return f"list[{python_type(schema.get('items', {}))}]"
-    if kinds in SCALARS:
-        return "FileInput" if schema.get("format") == "binary" else SCALARS[kinds]
+        return f"{'Sequence' if given else 'list'}[{python_type(schema.get('items', {}), given=given)}]"
+    return simple(schema, kinds, given)
+
+
+def simple(schema: dict[str, Any], kind: str | None, given: bool) -> str:
     fixed = [schema["const"]] if "const" in schema else schema.get("enum")
+    if given and fixed and all(isinstance(value, str) for value in fixed):
+        return "None" if kind == "null" else f"Literal[{', '.join(json.dumps(value) for value in fixed)}]"
+    if kind in SCALARS:
+        return scalar(kind, schema.get("format"), given)
     if fixed:
         return union(sorted({type(value).__name__ for value in fixed}))
-    return "dict[str, Any]" if kinds == "object" or "properties" in schema else "Any"
+    if kind == "object" or "properties" in schema:
+        return "Mapping[str, object]" if given else "dict[str, object]"
+    return "object"
 
 
-def named_type(name: str) -> str:
+def scalar(kind: str, form: str | None, given: bool) -> str:
+    if kind == "null":
+        return "None"
+    if form == "binary":
+        return "FileInput"
+    if form == "date-time":
+        return "datetime | str" if given else "datetime"
+    return SCALARS[kind]
+
+
+def named_type(name: str, given: bool) -> str:
     schema = SCHEMAS[name]
+    if given and name in PARAMS:
+        return PARAMS[name]
     if name in {"WorkspaceMetadata", "ProviderWebhookPayload", "OpenRouterPricing"} or name.endswith("Request"):
-        return "dict[str, Any]"
-    if name.startswith("TeamMemberCreate") or name in {"InputImage", "OrchestratorContextItem", "ImageDimensions"}:
-        return "dict[str, Any]"
+        return "Mapping[str, object]" if given else "dict[str, object]"
     if "properties" not in schema:
-        return python_type({key: value for key, value in schema.items() if key != "$ref"})
-    return name
+        return python_type({key: value for key, value in schema.items() if key != "$ref"}, given=given)
+    return "Mapping[str, object]" if given else name
 
 
 def union(options: list[str]) -> str:
     flat = dict.fromkeys(options)
-    if "Any" in flat:
-        return "Any"
+    if "object" in flat:
+        return "object"
     if "float" in flat:
         flat.pop("int", None)
     nullable = flat.pop("None", "absent") != "absent" or "NoneType" in flat
     flat.pop("NoneType", None)
-    if sum(option[0].isupper() for option in flat) > 1:
-        flat = dict.fromkeys(["dict[str, Any]"])
     return " | ".join([*flat, *(["None"] if nullable else [])])
 
 
 def parameter(raw: dict[str, Any]) -> dict[str, Any]:
     name = re.sub(r"\W+", "_", raw["name"]).strip("_").lower()
     name = {"from": "from_", "type": "type_", "all": "all_"}.get(name, name)
-    kind = python_type(raw.get("schema", {}))
+    kind = python_type(raw.get("schema", {}), given=True)
     return {"name": name, "wire": raw["name"], "required": bool(raw.get("required")), "type": kind}
 
 
@@ -147,7 +175,7 @@ def body(raw: dict[str, Any] | None, media: str | None) -> dict[str, Any] | None
     schema = SCHEMAS[raw["$ref"].rsplit("/", 1)[-1]] if "$ref" in raw else raw
     required = set(schema.get("required", ()))
     fields = [
-        {"name": name, "required": name in required, "type": python_type(value).replace("AgentTool", "dict[str, Any]")}
+        {"name": name, "required": name in required, "type": python_type(value, given=True)}
         for name, value in schema.get("properties", {}).items()
     ]
     return {"media": media, "fields": fields}
@@ -164,7 +192,7 @@ def result(raw: dict[str, Any]) -> dict[str, Any]:
         "CreateApiKeyResponse": "ApiKeyCreated",
         "list[ModelListEntry]": "ModelList",
         "ListChatAttachmentsResponse": "list[ChatAttachment]",
-        "TestImageGenerateResponse": "dict[str, Any]",
+        "TestImageGenerateResponse": "dict[str, object]",
     }
     envelope = {"healthCheck": "data", "listChatAttachments": "data.attachments"}
     path = "data" if raw["unwrap"] else ""
@@ -207,6 +235,36 @@ def model(name: str, versions: list[dict[str, Any]]) -> dict[str, Any]:
     return fields
 
 
+def params(name: str) -> dict[str, Any]:
+    schema = SCHEMAS[name]
+    required = set(schema.get("required", ()))
+    return {
+        field: {"type": python_type(value, given=True), "required": field in required}
+        for field, value in schema["properties"].items()
+    }
+
+
+def lift(schemas: dict[str, Any]) -> None:
+    """Give every anonymous object with fields of its own a name: the model's, then the field's."""
+    queue = [name for name, schema in schemas.items() if "properties" in schema and not name.endswith("Request")]
+    while queue:
+        name = queue.pop()
+        for field, value in schemas[name]["properties"].items():
+            for place in (value, value.get("items", {}), *value.get("anyOf", ())):
+                if "properties" not in place:
+                    continue
+                title = name.removesuffix("Record") + "".join(part.title() for part in field.split("_"))
+                title = title.removesuffix("s") if place is value.get("items") else title
+                schemas[title] = dict(place)
+                queue.append(title)
+                kept = [{"$ref": f"#/components/schemas/{title}"}]
+                if isinstance(place.get("type"), list):
+                    schemas[title]["type"] = "object"
+                    kept.append({"type": "null"})
+                place.clear()
+                place.update(kept[0] if len(kept) == 1 else {"anyOf": kept})
+
+
 def reachable(start: list[str]) -> list[str]:
     seen: dict[str, None] = {}
     queue = list(start)
@@ -220,6 +278,12 @@ def reachable(start: list[str]) -> list[str]:
 
 def patch(schemas: dict[str, Any]) -> None:
     """Names what the contract leaves anonymous, and flattens the one model made of two halves."""
+    entries = [schemas[name] for name in ("LlmModelEntry", "TeamModelEntry") if name in schemas]
+    schemas["ModelListEntry"] = {
+        "type": "object",
+        "properties": {field: value for entry in entries for field, value in entry["properties"].items()},
+        "required": sorted(set.intersection(*(set(entry.get("required", ())) for entry in entries))),
+    }
     key = schemas["ApiKey"]
     schemas["ApiKeyCreated"] = {
         "type": "object",
@@ -233,6 +297,7 @@ def patch(schemas: dict[str, Any]) -> None:
         "properties": {name: {"type": "string"} for name in names},
         "required": ["status"],
     }
+    lift(schemas)
 
 
 if __name__ == "__main__":
@@ -248,6 +313,7 @@ if __name__ == "__main__":
     out = {
         "notice": "Derived from the contracts of envai-teams-sdk 1.0.0a5, MIT, (c) 2026 DigItalyGo; see LICENSE-envai.",
         "operations": operations,
+        "params": {title: params(name) for name, title in PARAMS.items()},
         "models": {name: model(name, versions) for name in sorted(names)},
     }
     folder = conformance / "contract"

@@ -53,12 +53,18 @@ SYNC_WORDS = (
     (r"\baclose\b", "close"),
     (r"\bAsync(Driver|Workers)\b", r"Sync\1"),
     (r"\bAsync(?=[A-Z])", ""),
+    (r"\basync_client\b", "client"),
     (r"\basync_(?=[a-z])", "sync_"),
     (r"\basync edition\b", "sync edition"),
     (r"^( +)for (\w+) in (.+):\n +yield \2$", r"\1yield from \3"),
     (r" The sync edition is made from this file(: scripts/generate.py)?\.", ""),
 )
-HAND_WRITTEN = {"chats.events", "chats.events_history"}
+HAND_WRITTEN = {"chats.events", "chats.events_history", "completions.list"}
+# Arguments that a helper passes on: the name of their type, the operation they are of, what the helper gives itself.
+PASSED_ON = {
+    "ImageGenerationParams": ("createImageGeneration", set()),
+    "CompletionFilters": ("listCompletions", {"page"}),
+}
 
 
 def module_of(model: str) -> str:
@@ -75,27 +81,27 @@ def models(contract: dict[str, Any]) -> dict[str, str]:
         module = module_of(name)
         lines = [f"class {name}(Resource, frozen=True, kw_only=True):"]
         for field, spec in sorted(fields.items(), key=lambda item: not item[1]["required"]):
-            kind = spec["type"]
+            kind = re.sub(r"\bobject\b", "Value", spec["type"])  # a model has a field `object`
             uses[module] |= {m for m in re.findall(r"[A-Z]\w+", kind) if m in contract["models"]}
             label, rename = (f"{field}_", f'field(name="{field}")') if field == "from" else (field, "")
             if spec["required"]:
                 lines.append(f"    {label}: {kind}" + (f" = {rename}" if rename else ""))
             else:
-                nullable = kind if kind.endswith("| None") or kind == "Any" else f"{kind} | None"
+                nullable = kind if kind.endswith("| None") or kind == "Value" else f"{kind} | None"
                 lines.append(f"    {label}: {nullable} = None")
         bodies[module].append("\n".join(lines))
     out = {}
     for module, classes in bodies.items():
         text = "\n\n\n".join(classes)
         imports = []
-        if "Any" in text:
-            imports.append("from typing import Any\n")
+        if "datetime" in text:
+            imports.append("from datetime import datetime\n")
         if "field(" in text:
             imports.append("from msgspec import field\n")
         for other in sorted({module_of(m) for m in uses[module]} - {module}):
             names = sorted(m for m in uses[module] if module_of(m) == other)
             imports.append(f"from .{other} import {', '.join(names)}")
-        imports.append("from .base import Resource")
+        imports.append("from .base import Resource" + (", Value" if "Value" in text else ""))
         head = HEADER + "from __future__ import annotations\n\n" + "\n".join(imports)
         out[f"models/{module}.py"] = head + "\n\n\n" + text + "\n"
     names = sorted(contract["models"])
@@ -108,6 +114,29 @@ def models(contract: dict[str, Any]) -> dict[str, str]:
         HEADER + "from .base import Resource\n" + "\n".join(lines) + f"\n\n__all__ = [{exported}]\n"
     )
     return out
+
+
+def params(contract: dict[str, Any]) -> str:
+    """What nested arguments look like, as typed dictionaries."""
+    classes = []
+    for name, fields in contract["params"].items():
+        lines = [f"class {name}(TypedDict):"]
+        for field, spec in fields.items():
+            lines.append(f"    {field}: " + (spec["type"] if spec["required"] else f"NotRequired[{spec['type']}]"))
+        classes.append("\n".join(lines))
+    operations = {operation["id"]: operation for operation in contract["operations"]}
+    for name, (operation, own) in PASSED_ON.items():
+        body = operations[operation]["body"] or {"fields": []}
+        fields = {item["name"]: item for item in [*body["fields"], *operations[operation]["query"]]}
+        lines = [f"class {name}(TypedDict):"]
+        for field, item in fields.items():
+            if field not in own:
+                lines.append(f"    {field}: " + (item["type"] if item["required"] else f"NotRequired[{item['type']}]"))
+        classes.append("\n".join(lines))
+    exported = ", ".join(f'"{name}"' for name in sorted([*contract["params"], *PASSED_ON]))
+    head = HEADER + "from __future__ import annotations\n\nfrom collections.abc import Mapping, Sequence\n"
+    head += "from datetime import datetime\nfrom typing import Literal, NotRequired, TypedDict\n\n"
+    return head + f"__all__ = [{exported}]\n\n\n" + "\n\n\n".join(classes) + "\n"
 
 
 def unset(kind: str) -> str:
@@ -124,7 +153,14 @@ def arguments(operation: dict[str, Any]) -> tuple[list[str], list[str]]:
     positional += [f"{item['name']}: {item['type']}" for item in given if item["required"]]
     optional = [f"{item['name']}: {unset(item['type'])} = UNSET" for item in given if not item["required"]]
     names = [*path, *(item["name"] for item in given)]
-    return [*positional, "*", *optional, "timeout: float | None = None"], [f'"{name}": {name}' for name in names]
+    retries = ["max_retries: int | None = None"] if retry_safe(operation) else []
+    return [*positional, "*", *optional, "timeout: float | None = None", *retries], [
+        f'"{name}": {name}' for name in names
+    ]
+
+
+def retry_safe(operation: dict[str, Any]) -> bool:
+    return bool(operation["method"] == "GET" and operation["result"]["kind"] in ("json", "none"))
 
 
 def summary(operation: dict[str, Any]) -> str:
@@ -142,20 +178,23 @@ def sync_edition(text: str) -> str:
     return text if text.startswith(HEADER) else f"{first}{newline}\n# {MADE}{newline}{rest}"
 
 
-def method(operation: dict[str, Any]) -> str:
+def method(operation: dict[str, Any], known: set[str]) -> str:
     signature, mapping = arguments(operation)
     result = operation["result"]
-    kinds = {"json": result.get("type", ""), "none": "None", "bytes": "AsyncByteStream"}
+    answer = result.get("type", "")
+    answer = answer if set(re.findall(r"[A-Z]\w+", answer)) <= known else "object"
+    kinds = {"json": answer, "none": "None", "bytes": "AsyncByteStream"}
     kind = kinds[result["kind"]]
     annotation = re.sub(r"\blist\[", "Items[", kind)
     params = re.sub(r"\blist\[", "Items[", ", ".join(["self", *signature]))
     target = {"json": f"self._call({annotation}, ", "none": "self._do(", "bytes": "self._open("}[result["kind"]]
     give = "" if result["kind"] == "none" else "return "
-    name = operation["sdk"].split(".")[1]
+    name = (operation["sdk"] or operation["id"]).rsplit(".", 1)[-1]
+    limits = "timeout, max_retries" if retry_safe(operation) else "timeout"
     return (
         f"    async def {name}({params}) -> {annotation}:\n"
         f'        """{summary(operation)}"""\n'
-        f'        {give}await {target}"{operation["id"]}", {{{", ".join(mapping)}}}, timeout)\n'
+        f'        {give}await {target}"{operation["id"]}", {{{", ".join(mapping)}}}, {limits})\n'
     )
 
 
@@ -169,19 +208,48 @@ def facade(contract: dict[str, Any], plane: str) -> str:
         if service not in PLANES[plane]:
             continue
         title = CLASSES.get(service) or service.title().replace("_", "")
-        body = "\n".join(method(operation) for operation in operations)
+        body = "\n".join(method(operation, set(contract["models"])) for operation in operations)
         classes.append(f"class Async{title}Service(AsyncService):\n{body}")
-    text = "\n\n".join(classes)
+    return module(contract, "\n\n".join(classes))
+
+
+def primitives(contract: dict[str, Any]) -> str:
+    """Every operation under its operation id; those that are no client methods have their only place here."""
+    hidden = [operation for operation in contract["operations"] if not operation["sdk"]]
+    lines = [
+        "class AsyncPrimitives(AsyncService):",
+        '    """`primitives.createWorkspace(name=…)`: names that a façade may change and the contract never does."""',
+        "",
+        "    def __init__(self, driver: AsyncDriver, client: AsyncEnvaiClient) -> None:",
+        "        super().__init__(driver)",
+        *(f"        self.{item['id']} = client.{item['sdk']}" for item in contract["operations"] if item["sdk"]),
+    ]
+    body = "\n".join(method(operation, set(contract["models"])) for operation in hidden)
+    more = (
+        "from typing import TYPE_CHECKING\n\nfrom ..async_driver import AsyncDriver\n\n"
+        "if TYPE_CHECKING:\n    from ..async_client import AsyncEnvaiClient\n\n"
+    )
+    return module(contract, "\n".join(lines) + "\n\n" + body, more)
+
+
+def module(contract: dict[str, Any], text: str, more: str = "") -> str:
+    """`text` with the imports it needs."""
+    abstract = [name for name in ("Mapping", "Sequence") if f"{name}[" in text]
+    given = sorted(name for name in contract["params"] if re.search(rf"\b{name}\b", text))
     used = sorted(name for name in contract["models"] if re.search(rf"\b{name}\b", text))
     names = [*(["AsyncByteStream"] if "AsyncByteStream" in text else []), "AsyncService"]
     return (
         HEADER
         + "from __future__ import annotations\n\n"
-        + ("from typing import Any\n\n" if "Any" in text else "")
+        + (f"from collections.abc import {', '.join(abstract)}\n" if abstract else "")
+        + ("from datetime import datetime\n" if "datetime" in text else "")
+        + ("from typing import Literal\n\n" if "Literal[" in text else "")
         + "from msgspec import UNSET, UnsetType\n\n"
-        + f"from ..models import {', '.join(used)}\n"
+        + (f"from ..models import {', '.join(used)}\n" if used else "")
+        + (f"from ..params import {', '.join(given)}\n" if given else "")
         + ("from ..requests import FileInput\n" if "FileInput" in text else "")
         + f"from .async_base import {', '.join(names)}\n\n"
+        + more
         + ("Items = list  # `list` is also a method name\n" if "Items[" in text else "")
         + "\n\n"
         + text
@@ -215,10 +283,13 @@ def table(contract: dict[str, Any]) -> str:
 def outputs(contract: dict[str, Any], package: Path) -> dict[str, str]:
     """Every generated file by its path in the package; `package` holds the hand-written async modules."""
     out = models(contract)
+    out["params.py"] = params(contract)
     out["operations.json"] = table(contract)
     for plane in PLANES:
         out[f"services/async_{plane}.py"] = text = facade(contract, plane)
         out[f"services/sync_{plane}.py"] = sync_edition(text)
+    out["services/async_primitives.py"] = text = primitives(contract)
+    out["services/sync_primitives.py"] = sync_edition(text)
     for source, target in EDITIONS.items():
         out[target] = sync_edition((package / source).read_text(encoding="utf-8"))
     return out

@@ -22,7 +22,7 @@ from jsonschema import Draft202012Validator, FormatChecker
 from scenario import load
 
 from envai_client.errors import ProtocolError
-from envai_client.events import read_event
+from envai_client.events import parse_event
 from envai_client.requests import OPERATIONS
 
 CASES = load("atp/events.json")
@@ -85,7 +85,7 @@ def schema_says(event: Any) -> bool:
 
 def we_say(event: Any) -> bool:
     try:
-        read_event(json.dumps(event).encode())
+        parse_event(json.dumps(event).encode())
     except ProtocolError:
         return False
     return True

@@ -14,7 +14,7 @@ from scenario import EDITIONS, Play, load
 
 from envai_client import errors
 from envai_client.errors import ProtocolError
-from envai_client.events import read_event
+from envai_client.events import parse_event
 from envai_client.jcs import canonical_json
 from envai_client.keys import read_keys, read_signature, signed_tool_bytes, valid
 from envai_client.models import JwksDocument
@@ -57,11 +57,11 @@ def test_sse_decoder(case: dict[str, Any]) -> None:
 def test_event(case: dict[str, Any]) -> None:
     frame = json.dumps(case["event"]).encode()
     if case["valid"]:
-        event = read_event(frame)
+        event = parse_event(frame)
         assert event.raw == case["event"]
         return
     with pytest.raises(ProtocolError) as caught:
-        read_event(frame)
+        parse_event(frame)
     assert caught.value.raw == case["event"]
 
 

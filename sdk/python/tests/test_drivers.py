@@ -110,7 +110,7 @@ def test_a_token_cancels_a_request_that_gets_no_answer(edition: str) -> None:
 
 @both
 def test_a_cancelled_token_stops_a_poll_between_two_requests(edition: str) -> None:
-    stamps = dict.fromkeys(("created_at", "submitted_at", "completed_at", "expires_at"), "t")
+    stamps = dict.fromkeys(("created_at", "submitted_at", "completed_at", "expires_at"), "2026-08-17T14:00:00Z")
     record = {
         "id": "igr_1",
         "status": "queued",

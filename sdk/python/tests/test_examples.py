@@ -22,7 +22,7 @@ FLOWS = {case["name"]: case for case in load("flows/scenarios.json")}
 TURN = FLOWS["chat created, stream opened, message sent, deltas, turn.completed"]
 TOOLS = load("tools/scenarios.json")
 ACK = {"X-Envai-Contract-Version": "3"}
-STAMPS = {"created_at": "t", "updated_at": "t"}
+STAMPS = {"created_at": "2026-08-17T14:00:00Z", "updated_at": "2026-08-17T14:00:00Z"}
 
 
 def start(server: FakeServer, name: str, *args: str, **env: str) -> subprocess.Popen[str]:

@@ -35,10 +35,16 @@ class Origin:
     def __init__(self, *kids: str) -> None:
         self.kids = kids
         self.status = 200
+        self.hangs = False
+        self.garbage: bytes | None = None
         self.fetches = 0
 
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.fetches += 1
+        if self.hangs:
+            raise httpx2.ReadTimeout("no answer")
+        if self.garbage is not None:
+            return httpx2.Response(200, content=self.garbage)
         return httpx2.Response(self.status, json={"keys": [KEYS[kid] for kid in self.kids]})
 
 
@@ -70,6 +76,57 @@ def test_a_refresh_that_fails_keeps_the_known_keys() -> None:
         driver.run(keys.verify("sig_b", SIG, MESSAGE))
     driver.run(keys.verify("sig_a", SIG, MESSAGE))
     assert origin.fetches == 2
+
+
+TROUBLES = {
+    "500": {"status": 500},
+    "404": {"status": 404},
+    "hanging": {"hangs": True},
+    "garbage": {"garbage": b"<html>"},
+    "null": {"garbage": b"null"},
+    "no keys": {"garbage": b'{"keys": []}'},
+    "no usable keys": {"garbage": b'{"keys": [{"kty":"RSA","crv":"","x":"","kid":"sig_a","use":"sig","alg":"RS256"}]}'},
+}
+
+
+@pytest.mark.parametrize("trouble", TROUBLES)
+def test_a_good_key_stays_good_while_no_better_set_can_be_had(trouble: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("envai_client.clock.source", lambda: now[0])
+    origin = Origin("sig_a")
+    keys, driver = ring(origin)
+    driver.run(keys.verify("sig_a", SIG, MESSAGE))
+    for name, value in TROUBLES[trouble].items():
+        setattr(origin, name, value)
+    now[0] += 301  # beyond the TTL
+    for _ in range(100):
+        driver.run(keys.verify("sig_a", SIG, MESSAGE))
+    assert origin.fetches == 2, "one attempt per cool-down"
+    now[0] += 11
+    driver.run(keys.verify("sig_a", SIG, MESSAGE))
+    assert origin.fetches == 3
+    origin.status, origin.hangs, origin.garbage = 200, False, None
+    origin.kids = ("sig_b",)
+    now[0] += 11
+    with pytest.raises(sdk.SignatureError):
+        driver.run(keys.verify("sig_a", SIG, MESSAGE))  # a set that came, and has another key, replaces the old one
+
+
+def test_keys_that_were_never_there_are_a_failure_that_says_so_and_is_tried_again_soon(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = [1000.0]
+    monkeypatch.setattr("envai_client.clock.source", lambda: now[0])
+    origin = Origin("sig_a")
+    origin.status = 500
+    keys, driver = ring(origin)
+    for _ in range(10):
+        with pytest.raises(sdk.ServerError, match="getJwks"):
+            driver.run(keys.verify("sig_a", SIG, MESSAGE))
+    assert origin.fetches == 1
+    origin.status = 200
+    now[0] += 1.1
+    driver.run(keys.verify("sig_a", SIG, MESSAGE))
 
 
 def test_after_the_cool_down_a_rotation_is_found() -> None:
@@ -124,6 +181,10 @@ def test_only_the_canonical_form_of_a_signature_is_read(text: str) -> None:
 class HookOrigin(Origin):
     def __call__(self, request: httpx2.Request) -> httpx2.Response:
         self.fetches += 1
+        if self.hangs:
+            raise httpx2.ReadTimeout("no answer")
+        if self.garbage is not None:
+            return httpx2.Response(200, content=self.garbage)
         return httpx2.Response(200, json={"keys": HOOKS["keys"]})
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from envai_client.cursor import Cursor, Verdict
 from envai_client.errors import InvalidFrameError, ProtocolError, ReplayGapError
-from envai_client.events import read_event
+from envai_client.events import parse_event
 from envai_client.jcs import canonical_json
 from envai_client.sse import SSEDecoder
 from envai_client.turns import TurnAccumulator
@@ -62,7 +62,7 @@ def test_a_line_of_five_megabytes_is_one_event() -> None:
 def test_any_bytes_are_an_event_or_a_protocol_error(data: bytes) -> None:
     for frame in SSEDecoder(100).feed(data) if len(data) < 100 else []:
         with pytest.raises(ProtocolError):
-            read_event(frame)
+            parse_event(frame)
 
 
 @given(st.integers(1, 64), st.integers(0, 200))
@@ -143,7 +143,7 @@ def make(seq: int, kind: str = "agent.text.delta", data: dict[str, Any] | None =
         "type": kind,
         "data": data or {"delta": "x"},
     }
-    return read_event(json.dumps(raw).encode())
+    return parse_event(json.dumps(raw).encode())
 
 
 @given(st.lists(st.integers(1, 12), max_size=60), st.integers(0, 6))

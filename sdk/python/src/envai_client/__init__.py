@@ -1,9 +1,12 @@
 """Client for the Envai API and the Agent Team Protocol: `EnvaiClient`, and `AsyncEnvaiClient`, its async equal."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from msgspec import UNSET, UnsetType
 
 from ._version import __version__
 from .cancel import CancelToken
+from .core import RawResponse
 from .errors import (
     AccessDeniedError,
     AuthenticationError,
@@ -33,7 +36,43 @@ from .errors import (
     UnsupportedVersionError,
     ValidationError,
 )
-from .events import AgentRef, Event, UnknownEvent
+from .events import (
+    AgentDoneEvent,
+    AgentFailedEvent,
+    AgentRef,
+    AgentStartedEvent,
+    ApprovalExpireEvent,
+    ApprovalRequestEvent,
+    ApprovalResponseEvent,
+    ArtifactEvent,
+    CompactedEvent,
+    CompactingEvent,
+    DelegatedEvent,
+    EscalateEvent,
+    EscalationResultEvent,
+    Event,
+    PingEvent,
+    PlanEvent,
+    ReasoningDeltaEvent,
+    ReasoningDoneEvent,
+    TerminalEvent,
+    TextDeltaEvent,
+    TextDoneEvent,
+    TextResetEvent,
+    TitleUpdatedEvent,
+    ToolCompleteEvent,
+    ToolDeltaEvent,
+    ToolRequestEvent,
+    ToolResultEvent,
+    ToolStartEvent,
+    TurnCancelledEvent,
+    TurnCompletedEvent,
+    TurnFailedEvent,
+    TurnStartedEvent,
+    TurnSteeredEvent,
+    UnknownEvent,
+    parse_event,
+)
 from .helpers import ForkFailedError, ForkResult
 from .ledger import Ledger, Record, SqliteLedger
 from .options import ReconnectPolicy, RetryPolicy, Timeouts
@@ -48,18 +87,31 @@ if TYPE_CHECKING:
 CLIENTS = {"AsyncEnvaiClient": "async_client", "EnvaiClient": "client"}
 
 __all__ = [
+    "UNSET",
     "AccessDeniedError",
+    "AgentDoneEvent",
+    "AgentFailedEvent",
     "AgentRef",
+    "AgentStartedEvent",
+    "ApprovalExpireEvent",
+    "ApprovalRequestEvent",
+    "ApprovalResponseEvent",
+    "ArtifactEvent",
     "AsyncEnvaiClient",
     "AuthenticationError",
     "CancelToken",
     "CancelledError",
     "ClientToolRegistry",
+    "CompactedEvent",
+    "CompactingEvent",
     "CompatibilityError",
     "ConflictError",
     "CursorExpiredError",
+    "DelegatedEvent",
     "EnvaiClient",
     "EnvaiError",
+    "EscalateEvent",
+    "EscalationResultEvent",
     "Event",
     "FileDeleted",
     "FileError",
@@ -72,9 +124,14 @@ __all__ = [
     "Ledger",
     "NotFoundError",
     "OperationEnded",
+    "PingEvent",
+    "PlanEvent",
     "ProtocolError",
     "ProviderError",
     "RateLimitError",
+    "RawResponse",
+    "ReasoningDeltaEvent",
+    "ReasoningDoneEvent",
     "ReconnectPolicy",
     "Record",
     "RedirectRefusedError",
@@ -86,30 +143,49 @@ __all__ = [
     "SqliteLedger",
     "StreamInUseError",
     "StreamInterruptedError",
+    "TerminalEvent",
+    "TextDeltaEvent",
+    "TextDoneEvent",
+    "TextResetEvent",
     "Timeouts",
+    "TitleUpdatedEvent",
+    "ToolCompleteEvent",
     "ToolContext",
+    "ToolDeltaEvent",
     "ToolOutcome",
     "ToolOutput",
+    "ToolRequestEvent",
+    "ToolResultEvent",
+    "ToolStartEvent",
     "ToolStateError",
     "TransportError",
     "TurnAccumulator",
+    "TurnCancelledEvent",
+    "TurnCompletedEvent",
     "TurnFailedError",
+    "TurnFailedEvent",
     "TurnResult",
+    "TurnStartedEvent",
+    "TurnSteeredEvent",
     "UnknownEvent",
     "UnsafePathError",
+    "UnsetType",
     "UnsupportedVersionError",
     "ValidationError",
     "WebhookEvent",
     "__version__",
+    "parse_event",
     "receive_webhook",
 ]
 
 
-def __getattr__(name: str) -> Any:
-    """Load a client when it is asked for: a program uses one of the two and should not wait for both."""
-    if name not in CLIENTS:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
+if not TYPE_CHECKING:  # a checker would take every misspelt name for one of these
 
-    value = globals()[name] = getattr(import_module(f".{CLIENTS[name]}", __name__), name)
-    return value
+    def __getattr__(name: str) -> object:
+        """Load a client when it is asked for: a program uses one of the two and should not wait for both."""
+        if name not in CLIENTS:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
+
+        value = globals()[name] = getattr(import_module(f".{CLIENTS[name]}", __name__), name)
+        return value

@@ -7,7 +7,8 @@ import inspect
 from collections import defaultdict
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, TypeVar
+from copy import copy
+from typing import Any, Self, TypeVar
 
 import httpx2
 
@@ -51,6 +52,12 @@ class AsyncDriver:
             Guarded: self._guarded,
             Invoke: self._invoke,
         }
+
+    def for_core(self, core: Core) -> Self:
+        """The same transport and locks for a client with other settings."""
+        other = copy(self)
+        other.core = core
+        return other
 
     async def run(self, flow: Flow[T], cancel: CancelToken | None = None) -> T:
         """Drive `flow` to its result. With `cancel`, raises CancelledError as soon as it is cancelled."""

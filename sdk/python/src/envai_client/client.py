@@ -5,23 +5,26 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Callable, Mapping
 
 import httpx2
+from msgspec.structs import replace
 
-from .core import Core
+from .core import Core, RawResponse, call_raw
 from .keys import KeyCache, KeyRing
 from .ledger import Ledger, SqliteLedger, default_ledger_path
-from .options import read_options
-from .primitives import Primitives
-from .services import sync_content, sync_control, sync_execution
+from .options import ContractVersion, ReconnectPolicy, RetryPolicy, Timeouts, check_kinds, read_options
+from .services import sync_control, sync_execution
 from .services.sync_helpers import (
+    AttachmentsService,
     ChatsService,
     CompletionsService,
     ImagesService,
     WikiService,
     WorkspaceFilesService,
 )
+from .services.sync_primitives import Primitives
+from .signals import Signal
 from .sync_driver import SyncDriver
 from .transport import LIMITS
 
@@ -31,36 +34,64 @@ class EnvaiClient:
 
     The sync edition may be shared between threads; the async one belongs to one event loop.
 
-    base_url may or may not end in `/api/v1`. contract_version: 2, 3 or "auto" (asked of the server once). timeouts,
-    retry, reconnect: see `envai_client.options`. transport: an httpx2 transport, for tests and proxies. ledger: where
-    client-tool calls are recorded (a SQLite file in the user's state folder by default). observer: called with a
-    `signals.Signal`. trace_headers: called per request, its tracing headers are passed on. logger: gets the signals.
+    api_key and base_url come from ENVAI_API_KEY and ENVAI_BASE_URL where they are not passed; base_url may or may not
+    end in `/api/v1`. contract_version: 2, 3 or "auto" (asked of the server once). timeouts, retry, reconnect: see
+    `envai_client.options`. transport: an httpx2 transport, for tests and proxies. ledger: where client-tool calls are
+    recorded (a SQLite file in the user's state folder by default). observer: called with a `signals.Signal`.
+    trace_headers: called per request, its tracing headers are passed on. logger: gets the signals.
     """
 
     def __init__(
         self,
         *,
         api_key: str | None = None,
-        base_url: str,
+        base_url: str | None = None,
         jwks_url: str | None = None,
         transport: httpx2.BaseTransport | None = None,
         ledger: Ledger | None = None,
         jwks_cache: KeyCache | None = None,
+        jwks_ttl: float = 300.0,
         logger: logging.Logger | None = None,
         sdk_name: str | None = None,
-        **options: Any,
+        contract_version: ContractVersion = "auto",
+        timeouts: Timeouts = Timeouts(),  # noqa: B008  # frozen
+        retry: RetryPolicy = RetryPolicy(),  # noqa: B008  # frozen
+        reconnect: ReconnectPolicy = ReconnectPolicy(),  # noqa: B008  # frozen
+        max_frame_bytes: int = 16 * 1024 * 1024,
+        trace_headers: Callable[[], Mapping[str, str]] | None = None,
+        observer: Callable[[Signal], None] | None = None,
     ) -> None:
-        settings = read_options(api_key=api_key, base_url=base_url, jwks_url=jwks_url, sdk_name=sdk_name, **options)
-        self._core = Core(settings, logger)
+        options = read_options(
+            api_key=api_key,
+            base_url=base_url,
+            jwks_url=jwks_url,
+            sdk_name=sdk_name,
+            jwks_ttl=jwks_ttl,
+            contract_version=contract_version,
+            timeouts=timeouts,
+            retry=retry,
+            reconnect=reconnect,
+            max_frame_bytes=max_frame_bytes,
+            trace_headers=trace_headers,
+            observer=observer,
+        )
+        core = Core(options, logger)
         # The transport itself, not an httpx2 client: that one logs whole URLs, keeps cookies and reads a netrc.
         self._transport = httpx2.HTTPTransport(trust_env=False, limits=LIMITS) if transport is None else transport
-        self._driver = driver = SyncDriver(self._core, self._transport)
         self._ledger = ledger
         self._own_ledger: SqliteLedger | None = None
-        keys = KeyRing(self._core, "getJwks", jwks_cache)
+        self._origin: EnvaiClient | None = None
+        keys = KeyRing(core, "getJwks", jwks_cache)
+        self._assemble(SyncDriver(core, self._transport), keys, KeyRing(core, "getWikiWebhookJwks"))
+
+    def _assemble(self, driver: SyncDriver, keys: KeyRing, webhook_keys: KeyRing) -> None:
+        self._core = driver.core
+        self._driver = driver
+        self._keys = keys
+        self._webhook_keys = webhook_keys
         self.agents = sync_control.AgentsService(driver)
         self.api_keys = sync_control.ApiKeysService(driver)
-        self.attachments = sync_content.AttachmentsService(driver)
+        self.attachments = AttachmentsService(driver)
         self.capabilities = sync_execution.CapabilitiesService(driver)
         self.chats = ChatsService(driver, keys, self._open_ledger)
         self.completions = CompletionsService(driver)
@@ -70,14 +101,50 @@ class EnvaiClient:
         self.models = sync_control.ModelsService(driver)
         self.teams = sync_control.TeamsService(driver)
         self.tools = sync_control.UserToolsService(driver)
-        self.wiki = WikiService(driver, KeyRing(self._core, "getWikiWebhookJwks"))
+        self.wiki = WikiService(driver, webhook_keys)
         self.workspaces = sync_control.WorkspacesService(driver)
-        self.primitives = Primitives(
-            driver.run,
-            self._core,
-            self.files._open,
-            {"streamChatEvents": self.chats.events, "streamChatEventsLegacy": self.chats.events_history},
-        )
+
+    @property
+    def primitives(self) -> Primitives:
+        """Every operation of the contract under its own operation id."""
+        return Primitives(self._driver, self)
+
+    def with_options(
+        self,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        timeouts: Timeouts | None = None,
+        retry: RetryPolicy | None = None,
+        reconnect: ReconnectPolicy | None = None,
+    ) -> EnvaiClient:
+        """A client with other settings on the same connections, keys and ledger; closing is left to this one.
+
+        timeout: seconds for one ordinary request, in place of `timeouts.request`. max_retries: in place of that of
+        `retry`. None keeps what there is.
+        """
+        options = self._core.options
+        timeouts, retry = timeouts or options.timeouts, retry or options.retry
+        if timeout is not None:
+            timeouts = replace(timeouts, request=timeout)
+        if max_retries is not None:
+            retry = replace(retry, max_retries=max_retries)
+        changes = {"timeouts": timeouts, "retry": retry, "reconnect": reconnect or options.reconnect}
+        check_kinds(changes)
+        other = object.__new__(type(self))
+        other._transport, other._ledger, other._own_ledger = self._transport, self._ledger, None
+        other._origin = self
+        other._assemble(self._driver.for_core(self._core.with_options(**changes)), self._keys, self._webhook_keys)
+        return other
+
+    def raw_response(
+        self, operation: str, *, timeout: float | None = None, max_retries: int | None = None, **arguments: object
+    ) -> RawResponse:
+        """The answer to an operation of the contract as it came, refusals included: status, headers and body.
+
+        `operation` is its operation id, as in `primitives`; `arguments` are those of its method, all by name.
+        """
+        return self._driver.run(call_raw(self._core, operation, arguments, timeout, max_retries))
 
     @property
     def base_url(self) -> str:
@@ -89,12 +156,16 @@ class EnvaiClient:
         return self._open_ledger()
 
     def _open_ledger(self) -> Ledger:
+        if self._origin is not None:
+            return self._origin._open_ledger()
         if self._ledger is None:
             self._ledger = self._own_ledger = SqliteLedger(default_ledger_path())
         return self._ledger
 
     def close(self) -> None:
-        """Release every connection, and the ledger if the client opened it."""
+        """Release every connection, and the ledger if the client opened it. Of `with_options`: nothing to release."""
+        if self._origin is not None:
+            return
         self._transport.close()
         if self._own_ledger is not None:
             self._own_ledger.close()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import random
-from typing import Any, TypeVar, cast
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
 from urllib.parse import urljoin, urlsplit
 
 import msgspec
 
-from . import models
 from .clock import monotonic
 from .effects import CloseStream, Exchange, Flow, Head, OpenStream, ReadChunk, Request, Sleep
 from .errors import (
@@ -23,7 +24,16 @@ from .errors import (
 from .models import Capabilities
 from .models.base import decode
 from .options import Options, RetryPolicy, origin_of
-from .requests import OPERATIONS, Operation, build, check_acknowledgement, read_error, read_result, retry_after
+from .requests import (
+    OPERATIONS,
+    Operation,
+    build,
+    check_acknowledgement,
+    parse_json,
+    read_error,
+    read_result,
+    retry_after,
+)
 from .signals import LOGGER, RequestEnded, RequestStarted, Retrying, Signal, write_log
 
 T = TypeVar("T")
@@ -40,6 +50,12 @@ class Core:
         self.logger = logger or LOGGER
         self.version: int | None = None if options.contract_version == "auto" else options.contract_version
         self.capabilities: Capabilities | None = None
+
+    def with_options(self, **changes: Any) -> Core:
+        """The same with other settings; what was learnt stays."""
+        other = Core(msgspec.structs.replace(self.options, **changes), self.logger)
+        other.version, other.capabilities = self.version, self.capabilities
+        return other
 
     def notify(self, signal: Signal) -> None:
         """Tell the log and the observer; a failing observer is reported and never breaks a request."""
@@ -66,24 +82,85 @@ def remaining(deadline: float | None) -> float | None:
     return left
 
 
-def call(core: Core, name: str, given: dict[str, Any], kind: Any, timeout: float | None = None) -> Flow[Any]:
+@contextmanager
+def naming(operation: Operation) -> Iterator[None]:
+    """Let every error say which operation it is of."""
+    try:
+        yield
+    except EnvaiError as problem:
+        problem.where = problem.where or f"{operation.id} {operation.method} {operation.path}"
+        raise
+
+
+def call(
+    core: Core, name: str, given: dict[str, Any], kind: Any, timeout: float | None = None, retries: int | None = None
+) -> Flow[Any]:
     """Perform an operation that answers JSON or nothing; `timeout` bounds all of it, retries included."""
     operation = OPERATIONS[name]
+    with naming(operation):
+        version, head, body = yield from answer(core, operation, given, timeout, retries)
+        value = read_result(operation, head, body, version)
+        return None if operation.result == "none" else decode(kind, value)
+
+
+def answer(
+    core: Core, operation: Operation, given: dict[str, Any], timeout: float | None, retries: int | None
+) -> Flow[tuple[int, Head, bytes]]:
+    """The contract version that was spoken, and the answer, whatever it is."""
     deadline = deadline_of(timeout)
     version = yield from contract_version(core, operation, deadline)
     request = build(core.options, operation, given, version, timeout)
-    head, body = yield from send(core, operation, request, deadline)
-    value = read_result(operation, head, body, version)
-    return None if operation.result == "none" else decode(kind, value)
+    head, body = yield from send(core, operation, request, deadline, retries)
+    return version, head, body
 
 
-def primitive_type(operation: Operation) -> Any:
-    """The model an operation answers with, by its id alone; plain JSON where the contract names none."""
-    name = operation.type
-    item = getattr(models, name.removeprefix("list[").removesuffix("]"), None)
-    if item is None:
-        return cast(Any, object)
-    return list.__class_getitem__(item) if name.startswith("list[") else item
+def call_raw(
+    core: Core, name: str, given: dict[str, Any], timeout: float | None, retries: int | None
+) -> Flow[RawResponse]:
+    """The answer to an operation as it came, refusals included. Raises ValueError for what is not answered whole."""
+    operation = OPERATIONS.get(name)
+    if operation is None or operation.result not in ("json", "none"):
+        raise ValueError(f"{name!r} is no operation that answers JSON or nothing")
+    with naming(operation):
+        version, head, body = yield from answer(core, operation, given, timeout, retries)
+    return RawResponse(operation=operation, version=version, head=head, content=body)
+
+
+class RawResponse(msgspec.Struct, frozen=True, kw_only=True):
+    """An answer as it came: status, headers and bytes."""
+
+    operation: Operation
+    version: int
+    head: Head
+    content: bytes
+
+    @property
+    def http_status(self) -> int:
+        return self.head.status
+
+    @property
+    def headers(self) -> list[tuple[str, str]]:
+        """Names in lower case, repeated lines kept."""
+        return list(self.head.headers)
+
+    @property
+    def request_id(self) -> str | None:
+        return self.head.get("x-request-id")
+
+    def json(self) -> object:
+        """The body, parsed. Raises InvalidResponseError if it is not JSON."""
+        value: object = parse_json(self.content)
+        return value
+
+    def raise_for_status(self) -> RawResponse:
+        """This answer, or the error it stands for."""
+        if not 200 <= self.http_status < 300:
+            with naming(self.operation):
+                raise read_error(self.head, self.content)
+        return self
+
+    def __repr__(self) -> str:
+        return f"<RawResponse {self.operation.id} {self.http_status} {len(self.content)} bytes>"
 
 
 def contract_version(core: Core, operation: Operation, deadline: float | None) -> Flow[int]:
@@ -116,9 +193,13 @@ def learn_capabilities(core: Core, deadline: float | None) -> Flow[Capabilities]
     raise AssertionError("unreachable: the last version raises")
 
 
-def send(core: Core, operation: Operation, request: Request, deadline: float | None) -> Flow[tuple[Head, bytes]]:
+def send(
+    core: Core, operation: Operation, request: Request, deadline: float | None, retries: int | None = None
+) -> Flow[tuple[Head, bytes]]:
     """The answer, after the retries that are safe: GET only, whatever a mutation carries."""
     policy = core.options.retry
+    if retries is not None:
+        policy = msgspec.structs.replace(policy, max_retries=retries)
     attempt = 0
     while True:
         failure: TransportError | None = None
@@ -203,15 +284,16 @@ def redirected(request: Request, head: Head, *, keep_bytes: bool) -> Request:
 def open_bytes(core: Core, name: str, given: dict[str, Any], timeout: float | None) -> Flow[Head]:
     """The head of a download, its body unread; `timeout` bounds the wait for the head and each read."""
     operation = OPERATIONS[name]
-    version = yield from contract_version(core, operation, deadline_of(timeout))
-    request = build(core.options, operation, given, version, timeout)
-    head = yield from open_request(core, request, deadline_of(timeout))
-    try:
-        check_acknowledgement(operation, head, version)
-    except CompatibilityError:
-        yield CloseStream(head.handle)
-        raise
-    return head
+    with naming(operation):
+        version = yield from contract_version(core, operation, deadline_of(timeout))
+        request = build(core.options, operation, given, version, timeout)
+        head = yield from open_request(core, request, deadline_of(timeout))
+        try:
+            check_acknowledgement(operation, head, version)
+        except CompatibilityError:
+            yield CloseStream(head.handle)
+            raise
+        return head
 
 
 def open_request(core: Core, request: Request, deadline: float | None) -> Flow[Head]:

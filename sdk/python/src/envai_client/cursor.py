@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import Enum
 
 from .errors import CursorExpiredError, ReplayGapError
-from .events import Event
+from .events import Event, moment
 
 REMEMBERED = 1024
 
@@ -97,19 +97,6 @@ class Cursor:
             return
         if moment(event.ts) > self._moment:
             raise CursorExpiredError(reason="sequence_reset", last_seq=self.last_seq, epoch=self.epoch)
-
-
-def moment(ts: str) -> datetime:
-    """A valid RFC 3339 time, any precision: nanoseconds are cut to what a datetime holds."""
-    text = ts.upper().replace("Z", "+00:00")
-    head, dot, tail = text.partition(".")
-    if dot:
-        digits = len(tail) - len(tail.lstrip("0123456789"))
-        text = f"{head}.{tail[: min(digits, 6)]:0<6}{tail[digits:]}"
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:  # a leap second, or a day its month does not have
-        return datetime.min.replace(tzinfo=UTC)
 
 
 def later(known: datetime | None, ts: str) -> datetime:

@@ -5,7 +5,7 @@ Applications decide on the class and on `code`; `message` and `details` are the 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypedDict, Unpack
 
 from .secrets import scrub
 
@@ -13,12 +13,19 @@ if TYPE_CHECKING:
     from .tools import ToolOutcome
 
 
-class EnvaiError(Exception):
-    """Base of every error of the SDK.
+class Envelope(TypedDict, total=False):
+    """What every error may be given of the answer it stands for."""
 
-    http_status: status of the answer, None if there was none. type, code, message, details: the error envelope.
-    request_id: what the infrastructure called the request. retry_after: seconds the server asked to wait.
-    """
+    http_status: int | None
+    type: str | None
+    code: str | None
+    details: object
+    request_id: str | None
+    retry_after: float | None
+
+
+class EnvaiError(Exception):
+    """Base of every error of the SDK. `str()` says what went wrong and where, `repr()` only the codes."""
 
     def __init__(
         self,
@@ -27,25 +34,60 @@ class EnvaiError(Exception):
         http_status: int | None = None,
         type: str | None = None,
         code: str | None = None,
-        details: Any = None,
+        details: object = None,
         request_id: str | None = None,
         retry_after: float | None = None,
     ) -> None:
         super().__init__(scrub(message))
         self.http_status = http_status
+        """Status of the answer, None if there was none."""
         self.type = type
+        """With `code`, `message` and `details`: the error envelope."""
         self.code = code
         self.message = message
         self.details = details
         self.request_id = request_id
+        """What the infrastructure called the request."""
         self.retry_after = retry_after
+        """Seconds the server asked to wait."""
+        self.where: str | None = None
+        """The operation that failed, as `createAgent POST /agents`."""
+        self.chat_id: str | None = None
+        """With `turn_id` and `last_seq`: where a stream or a turn stood; what to go on from."""
+        self.turn_id: str | None = None
+        self.last_seq: int | None = None
         self.tool_outcomes: tuple[ToolOutcome, ...] = ()
         """What became of the client-tool calls of a turn that was waited for, until it failed."""
+
+    def locate(self, *, chat_id: str, turn_id: str | None, last_seq: int) -> None:
+        """Say where a stream stood, unless the error knows better."""
+        self.chat_id = self.chat_id or chat_id
+        self.turn_id = self.turn_id or turn_id
+        self.last_seq = last_seq if self.last_seq is None else self.last_seq
+
+    def __str__(self) -> str:
+        text = super().__str__() or type_name(self)
+        named = [str(part) for part in (self.http_status, self.type, self.code) if part is not None]
+        parts = [f"{text} ({' '.join(named)})" if named else text, *fields_of(self.details)]
+        place = {"in": self.where, "chat": self.chat_id, "turn": self.turn_id, "after event": self.last_seq}
+        place |= {"request": self.request_id}
+        told = ", ".join(f"{name} {value}" for name, value in place.items() if value is not None)
+        return scrub("; ".join(parts) + (f" [{told}]" if told else ""))
 
     def __repr__(self) -> str:
         shown = {"http_status": self.http_status, "code": self.code, "request_id": self.request_id}
         inside = ", ".join(f"{name}={value!r}" for name, value in shown.items() if value is not None)
-        return f"{type(self).__name__}({inside})"
+        return f"{type_name(self)}({inside})"
+
+
+def type_name(error: EnvaiError) -> str:
+    return error.__class__.__name__
+
+
+def fields_of(details: object) -> list[str]:
+    """Which fields a validation error is about. What it says of them may quote them: that stays in `details`."""
+    names = [str(name)[:80] for name in details] if isinstance(details, dict) else []
+    return [f"fields: {', '.join(names[:8])}"] if names else []
 
 
 class AuthenticationError(EnvaiError):
@@ -94,7 +136,9 @@ class CursorExpiredError(ConflictError):
     Nothing is resumed silently: start from zero as a new epoch (`on_expired="restart"`) or reconcile.
     """
 
-    def __init__(self, message: str = "", *, reason: str, last_seq: int, epoch: str | None, **given: Any) -> None:
+    def __init__(
+        self, message: str = "", *, reason: str, last_seq: int, epoch: str | None, **given: Unpack[Envelope]
+    ) -> None:
         given.setdefault("code", "cursor_expired")
         super().__init__(message or f"cursor {last_seq} is no longer valid: {reason}", **given)
         self.reason = reason
@@ -105,7 +149,7 @@ class CursorExpiredError(ConflictError):
 class TransportError(EnvaiError):
     """No usable answer. `sent` is False only when the request provably never left; otherwise its effect is unknown."""
 
-    def __init__(self, message: str, *, sent: bool = True, **given: Any) -> None:
+    def __init__(self, message: str, *, sent: bool = True, **given: Unpack[Envelope]) -> None:
         super().__init__(message, **given)
         self.sent = sent
 
@@ -121,7 +165,7 @@ class CancelledError(EnvaiError):
 class StreamInterruptedError(TransportError):
     """The stream ended and could not be resumed within the reconnection policy. `last_seq` is where to go on."""
 
-    def __init__(self, message: str, *, last_seq: int, **given: Any) -> None:
+    def __init__(self, message: str, *, last_seq: int, **given: Unpack[Envelope]) -> None:
         super().__init__(message, **given)
         self.last_seq = last_seq
 
@@ -133,7 +177,7 @@ class StreamInUseError(EnvaiError):
 class ProtocolError(EnvaiError):
     """The other side broke the protocol. `raw` is what it sent, untouched and never printed."""
 
-    def __init__(self, message: str, *, raw: Any = None, **given: Any) -> None:
+    def __init__(self, message: str, *, raw: object = None, **given: Unpack[Envelope]) -> None:
         super().__init__(message, **given)
         self.raw = raw
 

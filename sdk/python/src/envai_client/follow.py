@@ -7,7 +7,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import quote
 
 from .clock import monotonic
-from .core import Core, backoff, closed_error, contract_version, remaining
+from .core import Core, backoff, closed_error, contract_version, naming, remaining
 from .cursor import Cursor, Verdict
 from .effects import CloseStream, Flow, Head, OpenStream, Phases, ReadChunk, Request
 from .errors import (
@@ -20,7 +20,7 @@ from .errors import (
     StreamInterruptedError,
     TransportError,
 )
-from .events import Event, read_event
+from .events import Event, parse_event
 from .requests import OPERATIONS, build, check_acknowledgement, retry_after
 from .signals import EventReceived, Reconnecting, StreamClosed, StreamOpened, StreamRestarted
 from .sse import SSEDecoder
@@ -56,6 +56,7 @@ class Follower:
         self.include_pings = include_pings
         self.deadline = deadline
         self.restarts = 0
+        self.reconnects = 0
         self.closed = False
         self._head: Head | None = None
         self._decoder = SSEDecoder(core.options.max_frame_bytes)
@@ -108,7 +109,7 @@ class Follower:
         self.cursor = Cursor(self.chat_id, after, self.cursor.epoch)
 
     def _judge(self, frame: bytes) -> Event | None:
-        event = read_event(frame, CARRIED[self._version])
+        event = parse_event(frame, versions=CARRIED[self._version])
         if event.chat_id.casefold() != self.chat_id.casefold():
             raise InvalidEventError("the stream of one chat carries an event of another", raw=event.raw)
         try:
@@ -160,6 +161,10 @@ class Follower:
             self._frames.extend(self._decoder.feed(chunk))
 
     def _connect(self) -> Flow[None]:
+        with naming(OPERATIONS["streamChatEvents"]):
+            yield from self._open()
+
+    def _open(self) -> Flow[None]:
         try:
             request = yield from self._request()
             head: Head = yield OpenStream(request, self.deadline)
@@ -232,6 +237,7 @@ class Follower:
             )
         delay = asked if asked is not None else backoff(policy.base_delay, policy.max_delay, self._failures)
         signal = Reconnecting(chat_id=self.chat_id, last_seq=self.cursor.last_seq, attempt=self._failures, delay=delay)
+        self.reconnects += 1
         self.core.notify(signal)
         yield from pause(delay, self.deadline)
 
@@ -272,7 +278,7 @@ def read_history(core: Core, chat_id: str, after: int, timeout: float | None) ->
     try:
         check_acknowledgement(operation, head, 3)
         while (chunk := (yield ReadChunk(head.handle, deadline))) is not None:
-            for event in (read_event(frame, CARRIED[2]) for frame in decoder.feed(chunk)):
+            for event in (parse_event(frame, versions=CARRIED[2]) for frame in decoder.feed(chunk)):
                 if cursor.judge(event) is not Verdict.DELIVER:
                     raise ProtocolError("a finite replay is not contiguous", raw=event.raw)
                 cursor.settle(event)

@@ -10,15 +10,24 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 
+from .cancel import CancelToken
 from .clock import monotonic
 from .core import Core, backoff, call
 from .effects import Blocking, CloseStream, Flow, Head, Phases, ReadChunk, Request
 from .errors import EnvaiError, UnsafePathError
-from .models import Chat, ChatForked, CompletionCollection, ImageGenerationAcceptedRecord, ImageGenerationStatusRecord
+from .models import (
+    Chat,
+    ChatAttachment,
+    ChatForked,
+    CompletionCollection,
+    ImageGenerationAcceptedRecord,
+    ImageGenerationStatusRecord,
+)
 from .options import origin_of
 from .waits import pause
 
 SETTLED = {"succeeded", "failed", "cancelled", "canceled", "completed"}
+UNDER_WAY = {"queued", "running"}
 POLL_CEILING = 10.0
 
 
@@ -36,8 +45,14 @@ class ForkFailedError(EnvaiError):
     """The destination `chat` exists but the fork into it failed; it was not deleted."""
 
     def __init__(self, chat: Chat, cause: EnvaiError) -> None:
-        given = {"http_status": cause.http_status, "type": cause.type, "code": cause.code, "details": cause.details}
-        super().__init__(cause.message, request_id=cause.request_id, **given)
+        super().__init__(
+            cause.message,
+            http_status=cause.http_status,
+            type=cause.type,
+            code=cause.code,
+            details=cause.details,
+            request_id=cause.request_id,
+        )
         self.chat = chat
         self.cause = cause
 
@@ -77,17 +92,44 @@ def generate_and_wait(
             return status
 
 
-def next_page(core: Core, given: dict[str, Any], page: int, timeout: float | None) -> Flow[CompletionCollection]:
+def wait_for_attachment(
+    core: Core, where: dict[str, Any], interval: float, timeout: float | None
+) -> Flow[ChatAttachment]:
+    """Poll an attachment until nothing is being converted, nor will be by itself."""
+    deadline = None if timeout is None else monotonic() + timeout
+    attempt = 0
+    while True:
+        attempt += 1
+        found: ChatAttachment = yield from call(core, "getChatAttachment", where, ChatAttachment, left(deadline))
+        state = found.conversion
+        if state.status not in UNDER_WAY and not state.recoverable:
+            return found
+        yield from pause(backoff(interval, POLL_CEILING, attempt), deadline)
+
+
+class PageAsked(msgspec.Struct, frozen=True, kw_only=True):
+    """Which page, and how to ask for it."""
+
+    given: dict[str, Any]
+    page: int | None
+    """None: the first, which the server need not be told."""
+    timeout: float | None
+    max_retries: int | None
+    cancel: CancelToken | None
+
+
+def read_page(core: Core, asked: PageAsked) -> Flow[CompletionCollection]:
+    given = asked.given if asked.page is None else {**asked.given, "page": asked.page}
     result: CompletionCollection = yield from call(
-        core, "listCompletions", {**given, "page": page}, CompletionCollection, timeout
+        core, "listCompletions", given, CompletionCollection, asked.timeout, asked.max_retries
     )
     return result
 
 
 def is_last_page(collection: CompletionCollection, page: int) -> bool:
     """Whether the server says that nothing follows `page`."""
-    last = collection.meta.get("last_page")
-    more = collection.links.get("next") or (isinstance(last, int) and page < last)
+    last = collection.meta.last_page
+    more = collection.links.next or (isinstance(last, int) and page < last)
     return not collection.data or not more
 
 

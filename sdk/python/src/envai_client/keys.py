@@ -5,16 +5,20 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Protocol
 
 from .clock import monotonic
 from .core import Core, call
 from .effects import Flow, Guarded
-from .errors import SignatureError
+from .errors import EnvaiError, InvalidResponseError, SignatureError
 from .models import JwksDocument
 
 BASE64URL = re.compile(r"[A-Za-z0-9_-]*\Z")
 COOL_DOWN = 10.0
+HURRIED = 1.0
+"""The cool-down after a failure while no key is known at all: calls wait for one."""
+FETCH_TIMEOUT = 10.0
+"""Seconds for one fetch, retries included: calls wait for it."""
 
 
 class KeyCache(Protocol):
@@ -43,9 +47,11 @@ class MemoryKeyCache:
 
 
 class KeyRing:
-    """Finds keys and verifies. A failure refreshes the set once, and at most once per cool-down for everyone.
+    """Finds keys and verifies, with the last good set for as long as no better one can be had.
 
-    A refresh that fails leaves the known keys alone; a `kid` that names several keys names none.
+    A set is fetched when the cached one is too old, and once more when a signature does not verify: by one caller at a
+    time, whose answer the others share, and at most once per cool-down, whether it succeeds or fails. A fetch that
+    fails, or finds no usable key at all, leaves the known keys in use. A `kid` that names several keys names none.
     """
 
     def __init__(self, core: Core, operation: str, cache: KeyCache | None = None, cool_down: float = COOL_DOWN) -> None:
@@ -53,11 +59,17 @@ class KeyRing:
         self.operation = operation
         self.cache = MemoryKeyCache(core.options.jwks_ttl) if cache is None else cache
         self.cool_down = cool_down
+        self._last_good: dict[str, bytes] = {}
+        self._failure: EnvaiError | None = None
+        self._failed_at: float | None = None
         self._forced_at: float | None = None
         self._generation = 0
 
     def verify(self, kid: str, signature: str, message: bytes, timeout: float | None = None) -> Flow[None]:
-        """Check an Ed25519 signature (unpadded base64url). Raises SignatureError, never after a lenient guess."""
+        """Check an Ed25519 signature (unpadded base64url). Raises SignatureError, never after a lenient guess.
+
+        Raises the failure of the fetch where the key is not known and cannot be had.
+        """
         given = read_signature(signature)
         generation = self._generation
         keys = self.cache.load()
@@ -67,16 +79,22 @@ class KeyRing:
         if valid(keys.get(kid), given, message):
             return
         keys = yield from self._force(generation, timeout)
-        if not valid(keys.get(kid), given, message):
-            raise SignatureError("the signature does not verify" if kid in keys else "the signing key is unknown")
+        if valid(keys.get(kid), given, message):
+            return
+        if kid not in keys and self._failure is not None:
+            raise self._failure.with_traceback(None)
+        raise SignatureError("the signature does not verify" if kid in keys else "the signing key is unknown")
 
     def _force(self, generation: int, timeout: float | None) -> Flow[dict[str, bytes]]:
         now = monotonic()
         if generation == self._generation:
             if self._forced_at is not None and now - self._forced_at < self.cool_down:
-                return self.cache.load() or {}
+                return self._known()
             self._forced_at = now
         return (yield from self._refresh(generation, timeout))
+
+    def _known(self) -> dict[str, bytes]:
+        return self.cache.load() or self._last_good
 
     def _refresh(self, generation: int, timeout: float | None) -> Flow[dict[str, bytes]]:
         """The keys after `generation`: fetched by whoever comes first, shared by those who waited."""
@@ -84,12 +102,21 @@ class KeyRing:
         return result
 
     def _fetch(self, generation: int, timeout: float | None) -> Flow[dict[str, bytes]]:
-        known = self.cache.load()
-        if generation != self._generation and known is not None:
-            return known
-        document: JwksDocument = yield from call(self.core, self.operation, {}, JwksDocument, timeout)
-        keys = read_keys(document)
+        pause = self.cool_down if self._last_good else min(self.cool_down, HURRIED)
+        cooling = self._failed_at is not None and monotonic() - self._failed_at < pause
+        if cooling or (generation != self._generation and self.cache.load() is not None):
+            return self._known()
+        try:
+            seconds = FETCH_TIMEOUT if timeout is None else min(timeout, FETCH_TIMEOUT)
+            document: JwksDocument = yield from call(self.core, self.operation, {}, JwksDocument, seconds)
+            keys = read_keys(document)
+            if self._last_good and not keys:
+                raise InvalidResponseError("the key set holds no usable key")
+        except EnvaiError as problem:
+            self._failure, self._failed_at = problem, monotonic()
+            return self._known()
         self.cache.store(keys)
+        self._last_good, self._failure, self._failed_at = keys, None, None
         self._generation += 1
         return keys
 
@@ -142,7 +169,7 @@ def _verifier() -> Callable[[bytes, bytes, bytes], bool]:
     return verify
 
 
-def signed_tool_bytes(call_id: str, tool_name: str, args: dict[str, Any]) -> bytes:
+def signed_tool_bytes(call_id: str, tool_name: str, args: dict[str, object]) -> bytes:
     """What the server signs of a client-tool request. Raises SignatureError if the arguments have no canonical form."""
     from .jcs import canonical_json
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from collections.abc import Callable, Mapping
 from typing import Any, Literal, TypeAlias
@@ -11,6 +12,7 @@ import msgspec
 
 from ._version import __version__
 from .secrets import Secret
+from .signals import Signal
 
 API_PREFIX = "/api/v1"
 ContractVersion: TypeAlias = Literal["auto", 2, 3]
@@ -25,6 +27,9 @@ class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
     stream_idle: float = 45.0
     attach: float = 45.0
 
+    def __post_init__(self) -> None:
+        check_numbers(self)
+
 
 class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     """For GET only. A `Retry-After` beyond `max_retry_after` is not slept: the error is raised with its value."""
@@ -33,6 +38,9 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     base_delay: float = 0.5
     max_delay: float = 8.0
     max_retry_after: float = 30.0
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
 
 
 class ReconnectPolicy(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,6 +52,21 @@ class ReconnectPolicy(msgspec.Struct, frozen=True, kw_only=True):
     max_delay: float = 10.0
     max_retry_after: float = 60.0
     healthy_after: float = 30.0
+
+    def __post_init__(self) -> None:
+        check_numbers(self)
+
+
+def check_numbers(policy: msgspec.Struct) -> None:
+    """Raises TypeError or ValueError for a field that is no number from 0 on (or None where that is the default)."""
+    for field in msgspec.structs.fields(policy):
+        value = getattr(policy, field.name)
+        if value is None and field.default is None:
+            continue
+        if isinstance(value, bool) or not isinstance(value, int if field.type == "int" else (int, float)):
+            raise TypeError(f"{type(policy).__name__}.{field.name} must be a number, not {type(value).__name__}")
+        if not value >= 0:
+            raise ValueError(f"{type(policy).__name__}.{field.name} must not be negative")
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,15 +84,32 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     jwks_ttl: float = 300.0
     max_frame_bytes: int = 16 * 1024 * 1024
     trace_headers: Callable[[], Mapping[str, str]] | None = None
-    observer: Callable[[Any], None] | None = None
+    observer: Callable[[Signal], None] | None = None
+
+
+KINDS: dict[str, type | tuple[type, ...]] = {
+    "timeouts": Timeouts,
+    "retry": RetryPolicy,
+    "reconnect": ReconnectPolicy,
+    "jwks_ttl": (int, float),
+    "max_frame_bytes": int,
+}
 
 
 def read_options(
-    *, api_key: str | None, base_url: str, jwks_url: str | None, sdk_name: str | None, **given: Any
+    *, api_key: str | None, base_url: str | None, jwks_url: str | None, sdk_name: str | None, **given: Any
 ) -> Options:
-    """Check and complete what the application passed. Raises ValueError, naming the setting and never its value."""
+    """Check and complete what the application passed. Raises TypeError and ValueError, naming the setting alone.
+
+    The key and the base URL come from ENVAI_API_KEY and ENVAI_BASE_URL where they are not passed.
+    """
+    api_key = api_key if api_key is not None else os.environ.get("ENVAI_API_KEY") or None
+    base_url = base_url if base_url is not None else os.environ.get("ENVAI_BASE_URL") or None
+    if base_url is None:
+        raise ValueError("base_url is missing: pass it, or set ENVAI_BASE_URL")
     if api_key is not None and (not api_key.strip() or not api_key.isascii() or not api_key.isprintable()):
         raise ValueError("api_key must be a non-empty printable ASCII string")
+    check_kinds(given)
     base = normalize_base_url(base_url)
     return Options(
         api_key=Secret(api_key) if api_key is not None else None,
@@ -79,6 +119,18 @@ def read_options(
         user_agent=user_agent(sdk_name),
         **given,
     )
+
+
+def check_kinds(given: dict[str, Any]) -> None:
+    for name, value in given.items():
+        wanted = KINDS.get(name)
+        if wanted is not None and (isinstance(value, bool) or not isinstance(value, wanted)):
+            called = "a number" if isinstance(wanted, tuple) else wanted.__name__
+            raise TypeError(f"{name} must be {called}, not {type(value).__name__}")
+        if name in ("observer", "trace_headers") and value is not None and not callable(value):
+            raise TypeError(f"{name} must be callable, not {type(value).__name__}")
+        if name == "contract_version" and value not in ("auto", 2, 3):
+            raise ValueError('contract_version must be 2, 3 or "auto"')
 
 
 def user_agent(sdk_name: str | None) -> str:

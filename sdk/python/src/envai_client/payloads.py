@@ -4,10 +4,12 @@ Usage, agents and attachment manifests are open: what they carry beyond the fiel
 Annotations are real (not postponed) because msgspec reads them.
 """
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import msgspec
 from msgspec import Meta
+
+from .secrets import redacted
 
 ULID = "[0-7][0-9a-hjkmnp-tv-zA-HJKMNP-TV-Z]{25}"
 Count = Annotated[int, Meta(ge=0)]
@@ -27,15 +29,15 @@ Title = Annotated[str, Meta(pattern=rf"^[^{BREAKS}]*[^\s\x85\u2028\u2029][^{BREA
 
 
 class Payload(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Prints its type and nothing else: payloads hold prompts, arguments and outputs."""
+    """Prints ids, numbers and how much text there is: payloads hold prompts, arguments and outputs."""
 
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
+        return redacted(self)
 
 
 class Open(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
-        return f"<{type(self).__name__}>"
+        return redacted(self)
 
 
 class Billing(Open, frozen=True, kw_only=True):
@@ -89,7 +91,7 @@ class Manifest(Open, frozen=True, kw_only=True):
     revision: Annotated[int, Meta(ge=1)]
     sha256: Annotated[str, Meta(pattern=r"^[a-f0-9]{64}\Z")]
     bytes: Count
-    conversion: dict[str, Any]
+    conversion: dict[str, object]
 
 
 class Ping(Payload, frozen=True, kw_only=True):
@@ -100,16 +102,13 @@ class TitleUpdated(Payload, frozen=True, kw_only=True):
     title: Title
 
 
-class TurnStarted2(Payload, frozen=True, kw_only=True):
+class TurnStarted(Payload, frozen=True, kw_only=True):
     turn_id: TurnId
     input: str
-
-
-class TurnStarted(TurnStarted2, frozen=True, kw_only=True):
     attachments: list[Manifest] | msgspec.UnsetType = msgspec.UNSET
 
 
-class Terminal2(Payload, frozen=True, kw_only=True):
+class Terminal(Payload, frozen=True, kw_only=True):
     """What the three endings share. `chat_usage` and `chat_cost` are informative totals, never a budget."""
 
     turn_id: TurnId
@@ -117,34 +116,21 @@ class Terminal2(Payload, frozen=True, kw_only=True):
     cost: Cost
     chat_usage: Usage
     chat_cost: Cost
+    billing: Billing | msgspec.UnsetType = msgspec.UNSET
+    usage_cost: CostState | msgspec.UnsetType = msgspec.UNSET
 
 
-class TurnCompleted2(Terminal2, frozen=True, kw_only=True):
+class TurnCompleted(Terminal, frozen=True, kw_only=True):
     finish_reason: str
 
 
-class TurnCancelled2(Terminal2, frozen=True, kw_only=True):
+class TurnCancelled(Terminal, frozen=True, kw_only=True):
     reason: str
 
 
-class TurnFailed2(Terminal2, frozen=True, kw_only=True):
+class TurnFailed(Terminal, frozen=True, kw_only=True):
     code: str
     message: str
-
-
-class TurnCompleted(TurnCompleted2, frozen=True, kw_only=True):
-    billing: Billing | msgspec.UnsetType = msgspec.UNSET
-    usage_cost: CostState | msgspec.UnsetType = msgspec.UNSET
-
-
-class TurnCancelled(TurnCancelled2, frozen=True, kw_only=True):
-    billing: Billing | msgspec.UnsetType = msgspec.UNSET
-    usage_cost: CostState | msgspec.UnsetType = msgspec.UNSET
-
-
-class TurnFailed(TurnFailed2, frozen=True, kw_only=True):
-    billing: Billing | msgspec.UnsetType = msgspec.UNSET
-    usage_cost: CostState | msgspec.UnsetType = msgspec.UNSET
 
 
 class TurnSteered(Payload, frozen=True, kw_only=True):
@@ -178,7 +164,7 @@ class TextReset(msgspec.Struct, frozen=True, kw_only=True):
     attempt: int | None = None
 
     def __repr__(self) -> str:
-        return "<TextReset>"
+        return redacted(self)
 
 
 class Delegated(Payload, frozen=True, kw_only=True):
@@ -193,7 +179,7 @@ class ToolStart(Payload, frozen=True, kw_only=True):
     call_id: str
     tool_name: str
     kind: ToolKind
-    args: dict[str, Any]
+    args: dict[str, object]
 
 
 class ToolDelta(Payload, frozen=True, kw_only=True):
@@ -205,7 +191,7 @@ class ToolComplete(Payload, frozen=True, kw_only=True):
     """`result` keeps its JSON shape: an object is not turned into a string."""
 
     call_id: str
-    result: Any
+    result: object
     is_error: bool
     usage: Usage
 
@@ -222,7 +208,7 @@ class ToolRequest(Payload, frozen=True, kw_only=True):
     call_id: CallId
     tool_name: str
     kind: Literal["client"]
-    args: dict[str, Any]
+    args: dict[str, object]
     signature: Signature
 
 
@@ -237,7 +223,7 @@ class Escalate(Payload, frozen=True, kw_only=True):
     agent_id: str
     reason: str
     tool_name: str
-    args: dict[str, Any]
+    args: dict[str, object]
 
 
 class EscalationResult(Payload, frozen=True, kw_only=True):
@@ -286,7 +272,7 @@ class ApprovalRequest(Payload, frozen=True, kw_only=True):
     approval_id: str
     origin_agent_id: str
     tool_name: str
-    args: dict[str, Any]
+    args: dict[str, object]
     reason: str
     deadline: DateTime
 
@@ -301,47 +287,11 @@ class ApprovalExpire(Payload, frozen=True, kw_only=True):
     approval_id: str
 
 
-PAYLOADS: dict[str, type[msgspec.Struct]] = {
-    "ping": Ping,
-    "chat.title.updated": TitleUpdated,
-    "turn.started": TurnStarted,
-    "turn.completed": TurnCompleted,
-    "turn.cancelled": TurnCancelled,
-    "turn.failed": TurnFailed,
-    "turn.steered": TurnSteered,
-    "agent.started": AgentStarted,
-    "agent.plan": Plan,
-    "agent.text.delta": TextDelta,
-    "agent.text.done": TextDone,
-    "agent.text.reset": TextReset,
-    "agent.reasoning.delta": TextDelta,
-    "agent.reasoning.done": TextDone,
-    "agent.delegated": Delegated,
-    "agent.tool.start": ToolStart,
-    "agent.tool.delta": ToolDelta,
-    "agent.tool.complete": ToolComplete,
-    "agent.tool.request": ToolRequest,
-    "agent.tool.result": ToolResult,
-    "agent.escalate": Escalate,
-    "agent.escalation.result": EscalationResult,
-    "agent.artifact": Artifact,
-    "agent.context.compacting": Compacting,
-    "agent.context.compacted": Compacted,
-    "agent.done": AgentDone,
-    "agent.failed": AgentFailed,
-    "approval.request": ApprovalRequest,
-    "approval.response": ApprovalResponse,
-    "approval.expire": ApprovalExpire,
+COSTS_3 = frozenset({"billing", "usage_cost"})
+ONLY_IN_3: dict[str, frozenset[str]] = {
+    "turn.started": frozenset({"attachments"}),
+    "turn.completed": COSTS_3,
+    "turn.cancelled": COSTS_3,
+    "turn.failed": COSTS_3,
 }
-PAYLOADS_2: dict[str, type[msgspec.Struct]] = {
-    **PAYLOADS,
-    "turn.started": TurnStarted2,
-    "turn.completed": TurnCompleted2,
-    "turn.cancelled": TurnCancelled2,
-    "turn.failed": TurnFailed2,
-}
-BY_VERSION: dict[int, dict[str, type[msgspec.Struct]]] = {2: PAYLOADS_2, 3: PAYLOADS}
-TERMINAL = frozenset({"turn.completed", "turn.cancelled", "turn.failed"})
-WITHOUT_AGENT = frozenset(
-    {"ping", "chat.title.updated", "approval.response"} | {name for name in PAYLOADS if name.startswith("turn.")}
-)
+"""Fields that a version 2 envelope of this type must not have."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import mimetypes
 import re
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from importlib.resources import files
 from pathlib import Path
@@ -137,6 +139,8 @@ def path_segment(name: str, value: str) -> str:
 
 
 def query_value(value: Any) -> str:
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, bool):
         return "true" if value else "false"
     return str(value)
@@ -150,12 +154,21 @@ def body_of(
         return None, None, None
     fields = {name: arguments[name] for name in operation.body if name in arguments}
     if not operation.files:
-        return msgspec.json.encode(fields), None, None
+        return msgspec.json.encode(fields, enc_hook=plain), None, None
     parts: list[FilePart] = []
     for name in operation.files:
         value = fields.pop(name)
         parts += [(name, file_part(item)) for item in (value if isinstance(value, list) else [value])]
     return None, {name: query_value(value) for name, value in fields.items()}, parts
+
+
+def plain(value: Any) -> Any:
+    """What JSON has for the mappings and sequences that arguments may be."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Sequence):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} has no JSON form")
 
 
 def file_part(source: FileInput) -> tuple[str, Any, str]:
@@ -225,7 +238,7 @@ def read_error(head: Head, body: bytes) -> EnvaiError:
     """The typed error of an answer, whatever its body is."""
     try:
         envelope = msgspec.json.decode(body)["error"]
-        kind, code = envelope.get("type"), envelope.get("code")
+        kind, code = text(envelope.get("type")), text(envelope.get("code"))
         message, details = str(envelope.get("message") or ""), envelope.get("details")
     except (msgspec.DecodeError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         kind, code, message, details = None, None, f"HTTP {head.status} without an error envelope", None
@@ -239,6 +252,11 @@ def read_error(head: Head, body: bytes) -> EnvaiError:
         request_id=head.get("x-request-id"),
         retry_after=retry_after(head),
     )
+
+
+def text(value: object) -> str | None:
+    """`value` if it is text: what a server writes in the place of a code may be anything."""
+    return value if isinstance(value, str) else None
 
 
 def retry_after(head: Head) -> float | None:

@@ -3,12 +3,69 @@
 from __future__ import annotations
 
 import re
+from datetime import datetime
 from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
 
 HIDDEN = "***"
 # Keys, bearer tokens and anything shaped like a JWT.
 TOKEN = re.compile(r"(?i)envai_sk_[\w.\-]+|\bbearer\s+[^\s\"',;]+|\beyJ[\w\-]{8,}\.[\w\-.]+")
 URL = re.compile(r"(?i)\b(?:https?|wss?)://[^\s\"'<>]+")
+
+
+# What a text field may be called to be printed: names, states and ids, chosen by programs and not by people or models.
+PLAIN = frozenset(
+    [
+        "aspect_ratio",
+        "code",
+        "currency",
+        "alg",
+        "basis",
+        "crv",
+        "error_code",
+        "event_type",
+        "finish_reason",
+        "format",
+        "id",
+        "kid",
+        "kind",
+        "kty",
+        "lifecycle",
+        "media_type",
+        "mime_type",
+        "mode",
+        "model",
+        "outcome",
+        "provider",
+        "role",
+        "scope_status",
+        "status",
+        "tool",
+        "tool_name",
+        "type",
+        "use",
+    ]
+)
+
+
+def redacted(value: msgspec.Struct) -> str:
+    """A repr that helps and tells nothing: ids, states, numbers and times as they are, of texts how long they are."""
+    fields = (f"{name}={shown(name, getattr(value, name))}" for name in value.__struct_fields__ if name != "extra")
+    return f"{type(value).__name__}({', '.join(field for field in fields if not field.endswith('=UNSET'))})"
+
+
+def shown(name: str, value: object) -> str:
+    if value is None or isinstance(value, (bool, int, float, msgspec.Struct, msgspec.UnsetType)):
+        return repr(value)
+    if isinstance(value, datetime):
+        return value.isoformat()
+    if isinstance(value, str):
+        plain = (name in PLAIN or name.endswith("_id")) and len(value) <= 255
+        return repr(scrub(value)) if plain else f"<{len(value)} characters>"
+    if isinstance(value, (list, tuple)) and all(isinstance(item, msgspec.Struct) for item in value):
+        return f"[{', '.join(map(repr, value[:3]))}{', …' if len(value) > 3 else ''}]"
+    return f"<{len(value)} items>" if isinstance(value, (list, tuple, dict)) else f"<{type(value).__name__}>"
 
 
 class Secret:

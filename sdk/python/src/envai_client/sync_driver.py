@@ -11,8 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
+from copy import copy
 from time import sleep
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 import httpx2
 
@@ -55,6 +56,12 @@ class SyncDriver:
             Guarded: self._guarded,
             Invoke: self._invoke,
         }
+
+    def for_core(self, core: Core) -> Self:
+        """The same transport and locks for a client with other settings."""
+        other = copy(self)
+        other.core = core
+        return other
 
     def run(self, flow: Flow[T], cancel: CancelToken | None = None) -> T:
         """Drive `flow` to its result. With `cancel`, raises CancelledError as soon as it is cancelled."""

@@ -26,7 +26,7 @@ from .errors import (
     ToolStateError,
     TransportError,
 )
-from .events import Event
+from .events import Event, ToolRequestEvent, ToolResultEvent
 from .keys import KeyRing, signed_tool_bytes
 from .ledger import Ledger, Record
 from .signals import ToolEnded, ToolStarted
@@ -131,7 +131,7 @@ class ToolCalls:
         elif event.is_terminal:
             self._end(event.turn_id or "")
         elif event.type == "agent.tool.request":
-            self._turns[event.data.call_id] = event.turn_id or ""
+            self._turns[event.data.call_id] = event.turn_id
             if self._is_open(event.data.call_id):
                 flows.append((yield from self._request(event)))
         return flows
@@ -151,11 +151,11 @@ class ToolCalls:
     def _is_open(self, call_id: str) -> bool:
         return call_id not in self.active and call_id not in self._answered
 
-    def _request(self, event: Event) -> Flow[Flow[None]]:
+    def _request(self, event: ToolRequestEvent) -> Flow[Flow[None]]:
         """The flow that serves a request, verified here, or there if the keys cannot be had at the moment."""
         data = event.data
         message = signed_tool_bytes(data.call_id, data.tool_name, data.args)
-        turn_id, seen = event.turn_id or "", monotonic()
+        turn_id, seen = event.turn_id, monotonic()
         tool = self.registry.get(data.tool_name)
         deadline = seen + MARGIN * (tool.timeout if tool else UNKNOWN_TIMEOUT)
         item = Call(
@@ -178,7 +178,7 @@ class ToolCalls:
         self.active[item.call_id] = item
         return self._serve(item, None if verified else self._verify_later(event, item, message))
 
-    def _verify(self, event: Event, item: Call, message: bytes) -> Flow[None]:
+    def _verify(self, event: ToolRequestEvent, item: Call, message: bytes) -> Flow[None]:
         signature = event.data.signature
         try:
             yield from self.keys.verify(signature.kid, signature.sig, message)
@@ -188,7 +188,7 @@ class ToolCalls:
         if known is not None and known.fingerprint not in ("", item.fingerprint):
             raise ToolStateError("a call id came back with other contents: nothing was executed", raw=event.raw)
 
-    def _verify_later(self, event: Event, item: Call, message: bytes) -> Flow[bool]:
+    def _verify_later(self, event: ToolRequestEvent, item: Call, message: bytes) -> Flow[bool]:
         """Whether the signature verified before the call was over or out of time."""
         attempt = 0
         while (yield from self._pause(item, attempt := attempt + 1)):
@@ -201,7 +201,7 @@ class ToolCalls:
                 return True
         return False
 
-    def _resolve(self, event: Event) -> Flow[None]:
+    def _resolve(self, event: ToolResultEvent) -> Flow[None]:
         """The server has a result: remember it before anything else, and stop whoever still works on it."""
         call_id = event.data.call_id
         self._answered[call_id] = event.data.output

@@ -10,7 +10,7 @@ from .clock import monotonic
 from .core import Core, call, learn_capabilities
 from .effects import Flow
 from .errors import EnvaiError, ProtocolError, RequestTimeoutError
-from .events import Event
+from .events import Event, TerminalEvent, TurnFailedEvent
 from .follow import Follower, OnExpired
 from .models import ChatMessageAccepted
 from .payloads import Usage
@@ -23,9 +23,12 @@ class TurnFailedError(EnvaiError):
     """Raised by `TurnResult.raise_for_failure`: the turn ended, but not with `turn.completed`."""
 
     def __init__(self, result: TurnResult) -> None:
-        code = result.terminal_event.raw["data"].get("code")
-        super().__init__(f"the turn ended with {result.terminal_event.type}", code=code)
+        ended = result.terminal_event
+        code = ended.data.code if isinstance(ended, TurnFailedEvent) else None
+        super().__init__(f"the turn ended with {ended.type}", code=code)
         self.result = result
+        self.locate(chat_id=result.chat_id, turn_id=result.turn_id, last_seq=result.last_seq)
+        self.tool_outcomes = result.tool_outcomes
 
 
 class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
@@ -34,7 +37,7 @@ class TurnResult(msgspec.Struct, frozen=True, kw_only=True):
     chat_id: str
     turn_id: str
     text: str
-    terminal_event: Event
+    terminal_event: TerminalEvent
     usage: Usage
     cost: float | None
     last_seq: int
@@ -61,7 +64,7 @@ class TurnAccumulator:
 
     def __init__(self, turn_id: str) -> None:
         self.turn_id = turn_id
-        self.terminal: Event | None = None
+        self.terminal: TerminalEvent | None = None
         self.last_seq = 0
         self.orchestrator: str | None = None
         self._partial: dict[str, list[str]] = {}
@@ -74,7 +77,7 @@ class TurnAccumulator:
         if self.terminal is not None:
             raise ProtocolError(f"{event.type} after the turn's terminal event", raw=event.raw)
         self.last_seq = max(self.last_seq, event.seq)
-        if event.is_terminal:
+        if isinstance(event, TerminalEvent):
             self.terminal = event
         elif event.agent is not None:
             self._add_agent(event, event.agent.instance_id)

@@ -33,7 +33,7 @@ class WebhookEvent(msgspec.Struct, frozen=True, kw_only=True):
     operation_id: Text
     workspace_id: Text
     occurred_at: str
-    raw: dict[str, Any] = {}
+    raw: dict[str, object] = {}
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.event_type} {self.event_id}>"
@@ -57,10 +57,10 @@ class OperationEnded(WebhookEvent, frozen=True, kw_only=True):
     """The one logical end of an operation."""
 
     status: Literal["completed", "failed"]
-    phases: dict[str, Any]
+    phases: dict[str, object]
     finished_at: str
-    billing: dict[str, Any]
-    usage_cost: dict[str, Any]
+    billing: dict[str, object]
+    usage_cost: dict[str, object]
 
     def __post_init__(self) -> None:
         if not self.event_type.endswith("." + self.status):

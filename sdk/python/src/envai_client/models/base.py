@@ -1,27 +1,28 @@
-"""What every resource shares: fields that a newer server adds stay readable, and nothing is printed but the id."""
+"""What every resource shares: fields that a newer server adds stay readable, and no text of anybody is printed."""
 
 from __future__ import annotations
 
 from functools import cache
 from types import UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
 from ..errors import InvalidResponseError
+from ..secrets import redacted
 
 T = TypeVar("T")
+Value: TypeAlias = object
+"""Any JSON value."""
 
 
 class Resource(msgspec.Struct, frozen=True, kw_only=True):
     """A resource as the server sent it. `extra` holds the fields this version of the SDK does not know."""
 
-    extra: dict[str, Any] = msgspec.field(default_factory=dict, name="(extra)")
+    extra: dict[str, object] = msgspec.field(default_factory=dict, name="(extra)")
 
     def __repr__(self) -> str:
-        # Names, never values: resources carry tokens, prompts and signed URLs.
-        known = getattr(self, "id", None)
-        return f"<{type(self).__name__}{f' id={known!r}' if isinstance(known, str) else ''}>"
+        return redacted(self)  # resources carry tokens, prompts and signed URLs
 
 
 def decode(kind: type[T], raw: Any) -> T:

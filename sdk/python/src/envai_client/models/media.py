@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
 from msgspec import field
 
-from .base import Resource
+from .base import Resource, Value
 from .costs import BillingState, UsageCost
+from .resources import PhaseResult
 
 
 class AttachmentConversion(Resource, frozen=True, kw_only=True):
     status: str
     error_code: str | None
     recoverable: bool
-    next_retry_at: str | None
+    next_retry_at: datetime | None
     retryable: bool
 
 
@@ -63,17 +64,23 @@ class ChatAttachment(Resource, frozen=True, kw_only=True):
     lifecycle: str
     revision: int
     conversion: AttachmentConversion
-    derived: dict[str, Any] | None
-    expires_at: str
-    attached_at: str | None
+    derived: ChatAttachmentDerived | None
+    expires_at: datetime
+    attached_at: datetime | None
     usage_cost: UsageCost
+
+
+class ChatAttachmentDerived(Resource, frozen=True, kw_only=True):
+    sha256: str
+    bytes: int
+    conversion: dict[str, Value]
 
 
 class ConversionState(Resource, frozen=True, kw_only=True):
     status: str
     error_code: str | None = None
     recoverable: bool | None = None
-    next_retry_at: str | None = None
+    next_retry_at: datetime | None = None
 
 
 class ImageGenerationAcceptedRecord(Resource, frozen=True, kw_only=True):
@@ -85,8 +92,21 @@ class ImageGenerationAcceptedRecord(Resource, frozen=True, kw_only=True):
     model: str
     webhook_url: str
     status_url: str
-    created_at: str
-    expires_at: str
+    created_at: datetime
+    expires_at: datetime
+
+
+class ImageGenerationStatusError(Resource, frozen=True, kw_only=True):
+    code: str | None = None
+    message: str | None = None
+    meta: dict[str, Value] | None = None
+
+
+class ImageGenerationStatusFile(Resource, frozen=True, kw_only=True):
+    artifact_id: str
+    mime_type: str
+    size: int
+    download_url: str | None
 
 
 class ImageGenerationStatusRecord(Resource, frozen=True, kw_only=True):
@@ -96,17 +116,41 @@ class ImageGenerationStatusRecord(Resource, frozen=True, kw_only=True):
     initial_provider: str
     routed: bool
     model: str
-    created_at: str
-    submitted_at: str | None
-    completed_at: str | None
-    expires_at: str
-    result: dict[str, Any] | None = None
-    error: dict[str, Any] | None = None
-    files: list[dict[str, Any]] | None = None
+    created_at: datetime
+    submitted_at: datetime | None
+    completed_at: datetime | None
+    expires_at: datetime
+    result: ImageGenerationStatusResult | None = None
+    error: ImageGenerationStatusError | None = None
+    files: list[ImageGenerationStatusFile] | None = None
     price: ImagePrice | None = None
     usage: ImageUsage | None = None
     cost_usd: float | None = None
     duration_ms: int | None = None
+
+
+class ImageGenerationStatusResult(Resource, frozen=True, kw_only=True):
+    model: str | None = None
+    provider: str | None = None
+    prompt: str | None = None
+    images: list[ImageGenerationStatusResultImage] | None = None
+    dimensions: ImageGenerationStatusResultDimensions | None = None
+    aspect_ratio: str | None = None
+    format: str | None = None
+    quality: int | None = None
+    warnings: dict[str, Value] | list[Value] | None = None
+
+
+class ImageGenerationStatusResultDimensions(Resource, frozen=True, kw_only=True):
+    width: int | None = None
+    height: int | None = None
+
+
+class ImageGenerationStatusResultImage(Resource, frozen=True, kw_only=True):
+    provider_asset_id: str | None = None
+    mime_type: str | None = None
+    source_url: str | None = None
+    format: str | None = None
 
 
 class ImagePrice(Resource, frozen=True, kw_only=True):
@@ -120,8 +164,8 @@ class ImageUploadRecord(Resource, frozen=True, kw_only=True):
     mime_type: str
     size: int
     original_filename: str
-    expires_at: str
-    created_at: str
+    expires_at: datetime
+    created_at: datetime
 
 
 class ImageUsage(Resource, frozen=True, kw_only=True):
@@ -145,12 +189,17 @@ class WikiOperation(Resource, frozen=True, kw_only=True):
     kind: str
     status: str
     phase: str | None
-    phases: dict[str, Any]
+    phases: WikiOperationPhases
     started_at: str | None
     finished_at: str | None
     batch_sizes: BatchSizes
     billing: BillingState
     usage_cost: UsageCost
+
+
+class WikiOperationPhases(Resource, frozen=True, kw_only=True):
+    inbox: PhaseResult | None = None
+    outbox: PhaseResult | None = None
 
 
 class WikiSource(Resource, frozen=True, kw_only=True):

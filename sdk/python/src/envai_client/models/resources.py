@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
 
-from .base import Resource
+from .base import Resource, Value
 
 
 class Agent(Resource, frozen=True, kw_only=True):
@@ -17,12 +17,12 @@ class Agent(Resource, frozen=True, kw_only=True):
     mode: str
     tools_enabled: list[AgentTool]
     external_tools_enabled: list[AgentTool]
-    permissions: dict[str, Any]
+    permissions: dict[str, Value]
     can_write_knowledge: bool
     can_write_skills: bool
-    config: dict[str, Any]
-    created_at: str
-    updated_at: str
+    config: dict[str, Value]
+    created_at: datetime
+    updated_at: datetime
 
 
 class AgentTool(Resource, frozen=True, kw_only=True):
@@ -33,18 +33,18 @@ class ApiKey(Resource, frozen=True, kw_only=True):
     id: str
     name: str
     scopes: list[str]
-    expires_at: str | None
-    revoked_at: str | None
-    created_at: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
 
 
 class ApiKeyCreated(Resource, frozen=True, kw_only=True):
     id: str
     name: str
     scopes: list[str]
-    expires_at: str | None
-    revoked_at: str | None
-    created_at: str
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    created_at: datetime
     token: str
 
 
@@ -72,8 +72,8 @@ class Chat(Resource, frozen=True, kw_only=True):
     workspace_id: str
     user_id: str
     team_id: str
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
     title: str | None = None
 
 
@@ -86,6 +86,12 @@ class ChatMessageAccepted(Resource, frozen=True, kw_only=True):
     status: str
     turn_id: str
     attachment_ids: list[str] | None = None
+
+
+class FileOutcome(Resource, frozen=True, kw_only=True):
+    file_id: str
+    status: str
+    error_code: str | None
 
 
 class Health(Resource, frozen=True, kw_only=True):
@@ -122,25 +128,79 @@ class ModelDefaults(Resource, frozen=True, kw_only=True):
 
 class ModelList(Resource, frozen=True, kw_only=True):
     object: str
-    data: list[dict[str, Any]]
+    data: list[ModelListEntry]
     defaults: ModelDefaults
+
+
+class ModelListEntry(Resource, frozen=True, kw_only=True):
+    id: str
+    object: str
+    owned_by: str
+    type: str
+    deprecated: bool
+    sunset_at: str | None
+    created: int | None = None
+    display_name: str | None = None
+    description: str | None = None
+    canonical_slug: str | None = None
+    hugging_face_id: str | None = None
+    context_length: int | None = None
+    max_completion_tokens: int | None = None
+    pricing: dict[str, Value] | None = None
+    architecture: OpenRouterArchitecture | None = None
+    supported_parameters: list[str] | None = None
+    default_parameters: dict[str, Value] | None = None
+    reasoning: dict[str, Value] | None = None
+    knowledge_cutoff: str | None = None
+    upstream_expiration_date: str | None = None
+    alias_target: OpenRouterAliasTarget | None = None
+    is_moderated: bool | None = None
+    synced_at: datetime | None = None
+    team_id: str | None = None
 
 
 class ModelPriceClass(Resource, frozen=True, kw_only=True):
     key: str
     label: str
     providers_count: int
-    average_price: dict[str, Any]
+    average_price: ModelPriceClassAveragePrice
+
+
+class ModelPriceClassAveragePrice(Resource, frozen=True, kw_only=True):
+    amount: str | None
+    currency: str | None
 
 
 class ModelSetting(Resource, frozen=True, kw_only=True):
     key: str
     type: str
     providers: list[str]
-    default: Any = None
+    default: Value = None
     enum: list[str] | None = None
     range: list[int] | None = None
-    defaults_by_provider: dict[str, Any] | None = None
+    defaults_by_provider: dict[str, Value] | None = None
+
+
+class OpenRouterAliasTarget(Resource, frozen=True, kw_only=True):
+    name: str | None = None
+    slug: str | None = None
+
+
+class OpenRouterArchitecture(Resource, frozen=True, kw_only=True):
+    modality: str | None = None
+    input_modalities: list[str] | None = None
+    output_modalities: list[str] | None = None
+    tokenizer: str | None = None
+    instruct_type: str | None = None
+
+
+class PhaseResult(Resource, frozen=True, kw_only=True):
+    status: str
+    selected: int
+    succeeded: int
+    withdrawn: int
+    failed: int
+    files: list[FileOutcome]
 
 
 class RestoreChatAccepted(Resource, frozen=True, kw_only=True):
@@ -155,8 +215,8 @@ class Team(Resource, frozen=True, kw_only=True):
     description: str | None
     orchestrator_id: str
     members: list[TeamMember]
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
 
 
 class TeamMember(Resource, frozen=True, kw_only=True):
@@ -175,10 +235,10 @@ class UserTool(Resource, frozen=True, kw_only=True):
     name: str
     kind: str
     description: str | None
-    parameters: dict[str, Any]
+    parameters: dict[str, Value]
     timeout_seconds: int
-    created_at: str
-    updated_at: str
+    created_at: datetime
+    updated_at: datetime
 
 
 class WebhookOk(Resource, frozen=True, kw_only=True):
@@ -189,9 +249,9 @@ class Workspace(Resource, frozen=True, kw_only=True):
     id: str
     user_id: str
     name: str
-    metadata: dict[str, Any] | list[Any]
-    created_at: str
-    updated_at: str
+    metadata: dict[str, Value] | list[Value]
+    created_at: datetime
+    updated_at: datetime
 
 
 class WorkspaceFile(Resource, frozen=True, kw_only=True):
@@ -199,7 +259,7 @@ class WorkspaceFile(Resource, frozen=True, kw_only=True):
     name: str
     type: str
     size: int
-    modified_at: str | None
+    modified_at: datetime | None
     mime_type: str | None
     content: str | None = None
     entries: list[WorkspaceFileEntry] | None = None
@@ -210,5 +270,5 @@ class WorkspaceFileEntry(Resource, frozen=True, kw_only=True):
     name: str
     type: str
     size: int
-    modified_at: str | None
+    modified_at: datetime | None
     mime_type: str | None

@@ -20,12 +20,16 @@ class AsyncService:
         self._driver = driver
         self._core = driver.core
 
-    async def _call(self, kind: type[T], name: str, given: dict[str, Any], timeout: float | None) -> T:
-        result: T = await self._driver.run(call(self._core, name, given, kind, timeout))
+    async def _call(
+        self, kind: type[T], name: str, given: dict[str, Any], timeout: float | None, max_retries: int | None = None
+    ) -> T:
+        result: T = await self._driver.run(call(self._core, name, given, kind, timeout, max_retries))
         return result
 
-    async def _do(self, name: str, given: dict[str, Any], timeout: float | None) -> None:
-        await self._driver.run(call(self._core, name, given, object, timeout))
+    async def _do(
+        self, name: str, given: dict[str, Any], timeout: float | None, max_retries: int | None = None
+    ) -> None:
+        await self._driver.run(call(self._core, name, given, object, timeout, max_retries))
 
     async def _open(self, name: str, given: dict[str, Any], timeout: float | None) -> AsyncByteStream:
         return AsyncByteStream(self._driver, await self._driver.run(open_bytes(self._core, name, given, timeout)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -18,6 +19,7 @@ from ..models import (
     WikiSource,
     WorkspaceFile,
 )
+from ..params import ImageDimensionsParam, InputImageParam
 from ..requests import FileInput
 from .async_base import AsyncByteStream, AsyncService
 
@@ -25,10 +27,12 @@ Items = list  # `list` is also a method name
 
 
 class AsyncWorkspaceFilesService(AsyncService):
-    async def read_or_list(self, workspace_id: str, path: str, *, timeout: float | None = None) -> WorkspaceFile:
+    async def read_or_list(
+        self, workspace_id: str, path: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> WorkspaceFile:
         """`indexWorkspaceFiles`: GET /workspaces/{workspace_id}/files"""
         return await self._call(
-            WorkspaceFile, "indexWorkspaceFiles", {"workspace_id": workspace_id, "path": path}, timeout
+            WorkspaceFile, "indexWorkspaceFiles", {"workspace_id": workspace_id, "path": path}, timeout, max_retries
         )
 
     async def create(
@@ -75,7 +79,7 @@ class AsyncWorkspaceFilesService(AsyncService):
         idempotency_key: str,
         file: FileInput,
         *,
-        processing: str | UnsetType = UNSET,
+        processing: Literal["convert", "original"] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> WikiSource:
         """`uploadWikiSource`: POST /workspaces/{workspace_id}/files/sources"""
@@ -86,10 +90,12 @@ class AsyncWorkspaceFilesService(AsyncService):
             timeout,
         )
 
-    async def source_status(self, workspace_id: str, file_id: str, *, timeout: float | None = None) -> WikiSource:
+    async def source_status(
+        self, workspace_id: str, file_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> WikiSource:
         """`getWikiSource`: GET /workspaces/{workspace_id}/files/sources/{file_id}"""
         return await self._call(
-            WikiSource, "getWikiSource", {"workspace_id": workspace_id, "file_id": file_id}, timeout
+            WikiSource, "getWikiSource", {"workspace_id": workspace_id, "file_id": file_id}, timeout, max_retries
         )
 
     async def download_source(
@@ -106,17 +112,18 @@ class AsyncImagesService(AsyncService):
         prompt: str,
         webhook_url: str,
         *,
-        input_images: Items[dict[str, Any]] | UnsetType = UNSET,
-        input_image: dict[str, Any] | UnsetType = UNSET,
-        mask_image: dict[str, Any] | UnsetType = UNSET,
-        objects_image: dict[str, Any] | UnsetType = UNSET,
-        resolution: str | UnsetType = UNSET,
-        dimensions: dict[str, Any] | UnsetType = UNSET,
-        aspect_ratio: str | UnsetType = UNSET,
-        format: str | UnsetType = UNSET,
+        input_images: Sequence[InputImageParam] | UnsetType = UNSET,
+        input_image: InputImageParam | UnsetType = UNSET,
+        mask_image: InputImageParam | UnsetType = UNSET,
+        objects_image: InputImageParam | UnsetType = UNSET,
+        resolution: Literal["0.5k", "1k", "2k", "3k", "4k"] | UnsetType = UNSET,
+        dimensions: ImageDimensionsParam | UnsetType = UNSET,
+        aspect_ratio: Literal["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3", "21:9", "9:21", "as_input_image"]
+        | UnsetType = UNSET,
+        format: Literal["png", "jpeg", "webp", "svg"] | UnsetType = UNSET,
         quality: int | UnsetType = UNSET,
-        model_settings: dict[str, Any] | UnsetType = UNSET,
-        providers: Items[str] | UnsetType = UNSET,
+        model_settings: Mapping[str, object] | UnsetType = UNSET,
+        providers: Sequence[str] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ImageGenerationAcceptedRecord:
         """`createImageGeneration`: POST /images/generations"""
@@ -142,17 +149,23 @@ class AsyncImagesService(AsyncService):
             timeout,
         )
 
-    async def get_generation(self, record: str, *, timeout: float | None = None) -> ImageGenerationStatusRecord:
+    async def get_generation(
+        self, record: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> ImageGenerationStatusRecord:
         """`getImageGeneration`: GET /images/generations/{record}"""
-        return await self._call(ImageGenerationStatusRecord, "getImageGeneration", {"record": record}, timeout)
+        return await self._call(
+            ImageGenerationStatusRecord, "getImageGeneration", {"record": record}, timeout, max_retries
+        )
 
     async def upload(self, file: FileInput, *, timeout: float | None = None) -> ImageUploadRecord:
         """`uploadImage`: POST /images/uploads"""
         return await self._call(ImageUploadRecord, "uploadImage", {"file": file}, timeout)
 
-    async def list_models(self, *, timeout: float | None = None) -> Items[ModelCatalogEntry]:
+    async def list_models(
+        self, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Items[ModelCatalogEntry]:
         """`listImageModels`: GET /images/models"""
-        return await self._call(Items[ModelCatalogEntry], "listImageModels", {}, timeout)
+        return await self._call(Items[ModelCatalogEntry], "listImageModels", {}, timeout, max_retries)
 
     async def download_artifact(
         self,
@@ -186,14 +199,26 @@ class AsyncAttachmentsService(AsyncService):
             timeout,
         )
 
-    async def list(self, workspace_id: str, chat_id: str, *, timeout: float | None = None) -> Items[ChatAttachment]:
+    async def list(
+        self, workspace_id: str, chat_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Items[ChatAttachment]:
         """`listChatAttachments`: GET /workspaces/{workspace_id}/chats/{chat_id}/attachments"""
         return await self._call(
-            Items[ChatAttachment], "listChatAttachments", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout
+            Items[ChatAttachment],
+            "listChatAttachments",
+            {"workspace_id": workspace_id, "chat_id": chat_id},
+            timeout,
+            max_retries,
         )
 
     async def get(
-        self, workspace_id: str, chat_id: str, attachment_id: str, *, timeout: float | None = None
+        self,
+        workspace_id: str,
+        chat_id: str,
+        attachment_id: str,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
     ) -> ChatAttachment:
         """`getChatAttachment`: GET /workspaces/{workspace_id}/chats/{chat_id}/attachments/{attachment_id}"""
         return await self._call(
@@ -201,6 +226,7 @@ class AsyncAttachmentsService(AsyncService):
             "getChatAttachment",
             {"workspace_id": workspace_id, "chat_id": chat_id, "attachment_id": attachment_id},
             timeout,
+            max_retries,
         )
 
     async def delete(
@@ -231,7 +257,13 @@ class AsyncAttachmentsService(AsyncService):
         )
 
     async def download(
-        self, workspace_id: str, chat_id: str, attachment_id: str, kind: str, *, timeout: float | None = None
+        self,
+        workspace_id: str,
+        chat_id: str,
+        attachment_id: str,
+        kind: Literal["original", "derived"],
+        *,
+        timeout: float | None = None,
     ) -> AsyncByteStream:
         """`downloadChatAttachment`"""
         return await self._open(
@@ -281,15 +313,23 @@ class AsyncWikiService(AsyncService):
             timeout,
         )
 
-    async def operation(self, workspace_id: str, operation_id: str, *, timeout: float | None = None) -> WikiOperation:
+    async def operation(
+        self, workspace_id: str, operation_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> WikiOperation:
         """`getWikiOperation`: GET /workspaces/{workspace_id}/wiki/operations/{operation_id}"""
         return await self._call(
-            WikiOperation, "getWikiOperation", {"workspace_id": workspace_id, "operation_id": operation_id}, timeout
+            WikiOperation,
+            "getWikiOperation",
+            {"workspace_id": workspace_id, "operation_id": operation_id},
+            timeout,
+            max_retries,
         )
 
-    async def categories(self, workspace_id: str, *, timeout: float | None = None) -> Categories:
+    async def categories(
+        self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Categories:
         """`listWikiCategories`: GET /workspaces/{workspace_id}/wiki/categories"""
-        return await self._call(Categories, "listWikiCategories", {"workspace_id": workspace_id}, timeout)
+        return await self._call(Categories, "listWikiCategories", {"workspace_id": workspace_id}, timeout, max_retries)
 
     async def category_index(
         self,
@@ -299,9 +339,10 @@ class AsyncWikiService(AsyncService):
         from_: int | UnsetType = UNSET,
         to: int | UnsetType = UNSET,
         all_: bool | UnsetType = UNSET,
-        type_: str | UnsetType = UNSET,
+        type_: Literal["raw", "artifact"] | UnsetType = UNSET,
         catalog_revision: int | UnsetType = UNSET,
         timeout: float | None = None,
+        max_retries: int | None = None,
     ) -> CategoryIndex:
         """`getWikiCategoryIndex`: GET /workspaces/{workspace_id}/wiki/categories/{category_id}/index"""
         return await self._call(
@@ -317,4 +358,5 @@ class AsyncWikiService(AsyncService):
                 "catalog_revision": catalog_revision,
             },
             timeout,
+            max_retries,
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
 from ..models import Agent, ApiKey, ApiKeyCreated, ModelList, Team, UserTool, Workspace
+from ..params import AgentToolParam, TeamMemberParam
 from .async_base import AsyncService
 
 Items = list  # `list` is also a method name
@@ -14,25 +16,27 @@ Items = list  # `list` is also a method name
 
 class AsyncWorkspacesService(AsyncService):
     async def create(
-        self, name: str, *, metadata: dict[str, Any] | UnsetType = UNSET, timeout: float | None = None
+        self, name: str, *, metadata: Mapping[str, object] | UnsetType = UNSET, timeout: float | None = None
     ) -> Workspace:
         """`createWorkspace`: POST /workspaces"""
         return await self._call(Workspace, "createWorkspace", {"name": name, "metadata": metadata}, timeout)
 
-    async def list(self, *, timeout: float | None = None) -> Items[Workspace]:
+    async def list(self, *, timeout: float | None = None, max_retries: int | None = None) -> Items[Workspace]:
         """`listWorkspaces`: GET /workspaces"""
-        return await self._call(Items[Workspace], "listWorkspaces", {}, timeout)
+        return await self._call(Items[Workspace], "listWorkspaces", {}, timeout, max_retries)
 
-    async def get(self, workspace_id: str, *, timeout: float | None = None) -> Workspace:
+    async def get(
+        self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Workspace:
         """`getWorkspace`: GET /workspaces/{workspace_id}"""
-        return await self._call(Workspace, "getWorkspace", {"workspace_id": workspace_id}, timeout)
+        return await self._call(Workspace, "getWorkspace", {"workspace_id": workspace_id}, timeout, max_retries)
 
     async def update(
         self,
         workspace_id: str,
         *,
         name: str | UnsetType = UNSET,
-        metadata: dict[str, Any] | UnsetType = UNSET,
+        metadata: Mapping[str, object] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> Workspace:
         """`updateWorkspace`: PUT /workspaces/{workspace_id}"""
@@ -45,9 +49,9 @@ class AsyncUserToolsService(AsyncService):
     async def create(
         self,
         name: str,
-        parameters: dict[str, Any],
+        parameters: Mapping[str, object],
         *,
-        kind: str | UnsetType = UNSET,
+        kind: Literal["client"] | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         timeout_seconds: int | UnsetType = UNSET,
         timeout: float | None = None,
@@ -66,20 +70,20 @@ class AsyncUserToolsService(AsyncService):
             timeout,
         )
 
-    async def list(self, *, timeout: float | None = None) -> Items[UserTool]:
+    async def list(self, *, timeout: float | None = None, max_retries: int | None = None) -> Items[UserTool]:
         """`listUserTools`: GET /tools"""
-        return await self._call(Items[UserTool], "listUserTools", {}, timeout)
+        return await self._call(Items[UserTool], "listUserTools", {}, timeout, max_retries)
 
-    async def get(self, name: str, *, timeout: float | None = None) -> UserTool:
+    async def get(self, name: str, *, timeout: float | None = None, max_retries: int | None = None) -> UserTool:
         """`getUserTool`: GET /tools/{name}"""
-        return await self._call(UserTool, "getUserTool", {"name": name}, timeout)
+        return await self._call(UserTool, "getUserTool", {"name": name}, timeout, max_retries)
 
     async def update(
         self,
         name: str,
         *,
         description: str | UnsetType | None = UNSET,
-        parameters: dict[str, Any] | UnsetType = UNSET,
+        parameters: Mapping[str, object] | UnsetType = UNSET,
         timeout_seconds: int | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> UserTool:
@@ -104,16 +108,16 @@ class AsyncAgentsService(AsyncService):
         self,
         name: str,
         system_prompt: str,
-        mode: str,
+        mode: Literal["primary", "subagent"],
         *,
         description: str | UnsetType | None = UNSET,
         model: str | UnsetType | None = UNSET,
-        tools_enabled: Items[dict[str, Any]] | UnsetType = UNSET,
-        external_tools_enabled: Items[dict[str, Any]] | UnsetType = UNSET,
-        permissions: dict[str, Any] | UnsetType = UNSET,
+        tools_enabled: Sequence[AgentToolParam] | UnsetType = UNSET,
+        external_tools_enabled: Sequence[AgentToolParam] | UnsetType = UNSET,
+        permissions: Mapping[str, object] | UnsetType = UNSET,
         can_write_knowledge: bool | UnsetType = UNSET,
         can_write_skills: bool | UnsetType = UNSET,
-        config: dict[str, Any] | UnsetType = UNSET,
+        config: Mapping[str, object] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> Agent:
         """`createAgent`: POST /agents"""
@@ -136,13 +140,13 @@ class AsyncAgentsService(AsyncService):
             timeout,
         )
 
-    async def list(self, *, timeout: float | None = None) -> Items[Agent]:
+    async def list(self, *, timeout: float | None = None, max_retries: int | None = None) -> Items[Agent]:
         """`listAgents`: GET /agents"""
-        return await self._call(Items[Agent], "listAgents", {}, timeout)
+        return await self._call(Items[Agent], "listAgents", {}, timeout, max_retries)
 
-    async def get(self, agent_id: str, *, timeout: float | None = None) -> Agent:
+    async def get(self, agent_id: str, *, timeout: float | None = None, max_retries: int | None = None) -> Agent:
         """`getAgent`: GET /agents/{agent_id}"""
-        return await self._call(Agent, "getAgent", {"agent_id": agent_id}, timeout)
+        return await self._call(Agent, "getAgent", {"agent_id": agent_id}, timeout, max_retries)
 
     async def update(
         self,
@@ -152,13 +156,13 @@ class AsyncAgentsService(AsyncService):
         description: str | UnsetType | None = UNSET,
         system_prompt: str | UnsetType = UNSET,
         model: str | UnsetType | None = UNSET,
-        mode: str | UnsetType = UNSET,
-        tools_enabled: Items[dict[str, Any]] | UnsetType = UNSET,
-        external_tools_enabled: Items[dict[str, Any]] | UnsetType = UNSET,
-        permissions: dict[str, Any] | UnsetType = UNSET,
+        mode: Literal["primary", "subagent"] | UnsetType = UNSET,
+        tools_enabled: Sequence[AgentToolParam] | UnsetType = UNSET,
+        external_tools_enabled: Sequence[AgentToolParam] | UnsetType = UNSET,
+        permissions: Mapping[str, object] | UnsetType = UNSET,
         can_write_knowledge: bool | UnsetType = UNSET,
         can_write_skills: bool | UnsetType = UNSET,
-        config: dict[str, Any] | UnsetType = UNSET,
+        config: Mapping[str, object] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> Agent:
         """`updateAgent`: PUT /agents/{agent_id}"""
@@ -194,7 +198,7 @@ class AsyncTeamsService(AsyncService):
         orchestrator_id: str,
         *,
         description: str | UnsetType | None = UNSET,
-        members: Items[dict[str, Any]] | UnsetType = UNSET,
+        members: Sequence[TeamMemberParam] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> Team:
         """`createTeam`: POST /teams"""
@@ -205,13 +209,13 @@ class AsyncTeamsService(AsyncService):
             timeout,
         )
 
-    async def list(self, *, timeout: float | None = None) -> Items[Team]:
+    async def list(self, *, timeout: float | None = None, max_retries: int | None = None) -> Items[Team]:
         """`listTeams`: GET /teams"""
-        return await self._call(Items[Team], "listTeams", {}, timeout)
+        return await self._call(Items[Team], "listTeams", {}, timeout, max_retries)
 
-    async def get(self, team_id: str, *, timeout: float | None = None) -> Team:
+    async def get(self, team_id: str, *, timeout: float | None = None, max_retries: int | None = None) -> Team:
         """`getTeam`: GET /teams/{team_id}"""
-        return await self._call(Team, "getTeam", {"team_id": team_id}, timeout)
+        return await self._call(Team, "getTeam", {"team_id": team_id}, timeout, max_retries)
 
     async def update(
         self,
@@ -220,7 +224,7 @@ class AsyncTeamsService(AsyncService):
         name: str | UnsetType = UNSET,
         description: str | UnsetType | None = UNSET,
         orchestrator_id: str | UnsetType = UNSET,
-        members: Items[dict[str, Any]] | UnsetType = UNSET,
+        members: Sequence[TeamMemberParam] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> Team:
         """`updateTeam`: PUT /teams/{team_id}"""
@@ -243,9 +247,9 @@ class AsyncTeamsService(AsyncService):
 
 
 class AsyncModelsService(AsyncService):
-    async def list(self, *, timeout: float | None = None) -> ModelList:
+    async def list(self, *, timeout: float | None = None, max_retries: int | None = None) -> ModelList:
         """`listModels`: GET /models"""
-        return await self._call(ModelList, "listModels", {}, timeout)
+        return await self._call(ModelList, "listModels", {}, timeout, max_retries)
 
 
 class AsyncApiKeysService(AsyncService):
@@ -253,8 +257,8 @@ class AsyncApiKeysService(AsyncService):
         self,
         name: str,
         *,
-        scopes: Items[str] | UnsetType = UNSET,
-        expires_at: str | UnsetType = UNSET,
+        scopes: Sequence[Literal["completions:write"]] | UnsetType = UNSET,
+        expires_at: Literal["30d", "90d", "1y", "never"] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ApiKeyCreated:
         """`createApiKey`: POST /api-keys
@@ -265,9 +269,9 @@ class AsyncApiKeysService(AsyncService):
             ApiKeyCreated, "createApiKey", {"name": name, "scopes": scopes, "expires_at": expires_at}, timeout
         )
 
-    async def list(self, *, timeout: float | None = None) -> Items[ApiKey]:
+    async def list(self, *, timeout: float | None = None, max_retries: int | None = None) -> Items[ApiKey]:
         """`listApiKeys`: GET /api-keys"""
-        return await self._call(Items[ApiKey], "listApiKeys", {}, timeout)
+        return await self._call(Items[ApiKey], "listApiKeys", {}, timeout, max_retries)
 
     async def revoke(self, key_id: str, *, timeout: float | None = None) -> None:
         """`deleteApiKey`: DELETE /api-keys/{key_id}"""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -13,12 +13,12 @@ from ..models import (
     ChatForked,
     ChatMessageAccepted,
     Completion,
-    CompletionCollection,
     Health,
     JwksDocument,
     RestoreChatAccepted,
     TurnAccepted,
 )
+from ..params import ContextItemParam
 from .async_base import AsyncService
 
 Items = list  # `list` is also a method name
@@ -31,7 +31,7 @@ class AsyncChatsService(AsyncService):
         message: str,
         *,
         idempotency_key: str | UnsetType = UNSET,
-        attachment_ids: Items[str] | UnsetType = UNSET,
+        attachment_ids: Sequence[str] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ChatMessageAccepted:
         """`sendChatMessage`: POST /atp/v3/chats/{chat_id}/messages"""
@@ -108,7 +108,7 @@ class AsyncChatsService(AsyncService):
         )
 
     async def restore(
-        self, chat_id: str, orchestrator_context: Items[dict[str, Any]], *, timeout: float | None = None
+        self, chat_id: str, orchestrator_context: Sequence[ContextItemParam], *, timeout: float | None = None
     ) -> RestoreChatAccepted:
         """`restoreChat`: POST /atp/v3/chats/{chat_id}/restore"""
         return await self._call(
@@ -122,13 +122,19 @@ class AsyncChatsService(AsyncService):
         """`createChat`: POST /workspaces/{workspace_id}/chats"""
         return await self._call(Chat, "createChat", {"workspace_id": workspace_id, "team_id": team_id}, timeout)
 
-    async def list(self, workspace_id: str, *, timeout: float | None = None) -> Items[Chat]:
+    async def list(
+        self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Items[Chat]:
         """`listChats`: GET /workspaces/{workspace_id}/chats"""
-        return await self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout)
+        return await self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout, max_retries)
 
-    async def get(self, workspace_id: str, chat_id: str, *, timeout: float | None = None) -> Chat:
+    async def get(
+        self, workspace_id: str, chat_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Chat:
         """`getChat`: GET /workspaces/{workspace_id}/chats/{chat_id}"""
-        return await self._call(Chat, "getChat", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout)
+        return await self._call(
+            Chat, "getChat", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout, max_retries
+        )
 
     async def claim_tool_call(self, chat_id: str, call_id: str, holder: str, *, timeout: float | None = None) -> None:
         """`claimChatTool`: POST /atp/v3/chats/{chat_id}/tool-claim
@@ -139,62 +145,38 @@ class AsyncChatsService(AsyncService):
 
 
 class AsyncCapabilitiesService(AsyncService):
-    async def get(self, *, timeout: float | None = None) -> Capabilities:
+    async def get(self, *, timeout: float | None = None, max_retries: int | None = None) -> Capabilities:
         """`getCapabilities`: GET /atp/v3/capabilities"""
-        return await self._call(Capabilities, "getCapabilities", {}, timeout)
+        return await self._call(Capabilities, "getCapabilities", {}, timeout, max_retries)
 
-    async def wiki_webhook_jwks(self, *, timeout: float | None = None) -> JwksDocument:
+    async def wiki_webhook_jwks(self, *, timeout: float | None = None, max_retries: int | None = None) -> JwksDocument:
         """`getWikiWebhookJwks`: GET /.well-known/wiki-webhook-jwks.json"""
-        return await self._call(JwksDocument, "getWikiWebhookJwks", {}, timeout)
+        return await self._call(JwksDocument, "getWikiWebhookJwks", {}, timeout, max_retries)
 
-    async def get_legacy(self, *, timeout: float | None = None) -> CapabilitiesLegacy:
+    async def get_legacy(self, *, timeout: float | None = None, max_retries: int | None = None) -> CapabilitiesLegacy:
         """`getCapabilitiesLegacy`: GET /capabilities"""
-        return await self._call(CapabilitiesLegacy, "getCapabilitiesLegacy", {}, timeout)
+        return await self._call(CapabilitiesLegacy, "getCapabilitiesLegacy", {}, timeout, max_retries)
 
 
 class AsyncInfrastructureService(AsyncService):
-    async def health(self, *, timeout: float | None = None) -> Health:
+    async def health(self, *, timeout: float | None = None, max_retries: int | None = None) -> Health:
         """`healthCheck`: GET /up"""
-        return await self._call(Health, "healthCheck", {}, timeout)
+        return await self._call(Health, "healthCheck", {}, timeout, max_retries)
 
-    async def jwks(self, *, timeout: float | None = None) -> JwksDocument:
+    async def jwks(self, *, timeout: float | None = None, max_retries: int | None = None) -> JwksDocument:
         """`getJwks`: GET /.well-known/jwks.json"""
-        return await self._call(JwksDocument, "getJwks", {}, timeout)
+        return await self._call(JwksDocument, "getJwks", {}, timeout, max_retries)
 
 
 class AsyncCompletionsService(AsyncService):
-    async def list(
+    async def get(
         self,
         workspace_id: str,
         chat_id: str,
+        completion_id: str,
         *,
-        status: str | UnsetType = UNSET,
-        model_orchestrator: str | UnsetType = UNSET,
-        started_at_from: str | UnsetType = UNSET,
-        started_at_to: str | UnsetType = UNSET,
-        per_page: int | UnsetType = UNSET,
-        page: int | UnsetType = UNSET,
         timeout: float | None = None,
-    ) -> CompletionCollection:
-        """`listCompletions`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions"""
-        return await self._call(
-            CompletionCollection,
-            "listCompletions",
-            {
-                "workspace_id": workspace_id,
-                "chat_id": chat_id,
-                "status": status,
-                "model_orchestrator": model_orchestrator,
-                "started_at_from": started_at_from,
-                "started_at_to": started_at_to,
-                "per_page": per_page,
-                "page": page,
-            },
-            timeout,
-        )
-
-    async def get(
-        self, workspace_id: str, chat_id: str, completion_id: str, *, timeout: float | None = None
+        max_retries: int | None = None,
     ) -> Completion:
         """`getCompletion`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions/{completion_id}"""
         return await self._call(
@@ -202,4 +184,5 @@ class AsyncCompletionsService(AsyncService):
             "getCompletion",
             {"workspace_id": workspace_id, "chat_id": chat_id, "completion_id": completion_id},
             timeout,
+            max_retries,
         )

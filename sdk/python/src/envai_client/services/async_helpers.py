@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ..async_driver import AsyncDriver
 from ..cancel import CancelToken
@@ -14,10 +15,27 @@ from ..core import deadline_of, open_request
 from ..errors import EnvaiError
 from ..events import Event
 from ..follow import Follower, OnExpired, read_history
-from ..helpers import ForkResult, fork_chat, generate_and_wait, is_last_page, next_page, signed_request
+from ..helpers import (
+    ForkResult,
+    PageAsked,
+    fork_chat,
+    generate_and_wait,
+    is_last_page,
+    read_page,
+    signed_request,
+    wait_for_attachment,
+)
 from ..keys import KeyRing
 from ..ledger import Ledger, Record
-from ..models import Completion, ImageGenerationStatusRecord
+from ..models import (
+    ChatAttachment,
+    Completion,
+    CompletionCollection,
+    CompletionCollectionLinks,
+    CompletionCollectionMeta,
+    ImageGenerationStatusRecord,
+)
+from ..params import CompletionFilters, ImageGenerationParams
 from ..tool_calls import ToolCalls
 from ..tools import ClientToolRegistry, ToolOutcome, ToolOutput, serialise
 from ..turns import TurnFlow, TurnResult
@@ -213,7 +231,75 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         return ToolCalls(self._core, registry, book, self._keys, on_ambiguous, is_live)
 
 
+class AsyncCompletionPage:
+    """One page of completions. Iterating goes on through the pages that follow."""
+
+    def __init__(self, service: AsyncCompletionsService, collection: CompletionCollection, asked: PageAsked) -> None:
+        self._service = service
+        self._collection = collection
+        self._asked = asked
+
+    @property
+    def data(self) -> list[Completion]:
+        """The completions of this page alone."""
+        return self._collection.data
+
+    @property
+    def links(self) -> CompletionCollectionLinks:
+        return self._collection.links
+
+    @property
+    def meta(self) -> CompletionCollectionMeta:
+        return self._collection.meta
+
+    @property
+    def extra(self) -> dict[str, object]:
+        """Fields beside these that the server sent."""
+        return self._collection.extra
+
+    @property
+    def has_next(self) -> bool:
+        return not is_last_page(self._collection, self._asked.page or 1)
+
+    async def next_page(self) -> AsyncCompletionPage | None:
+        """The page after this one, None after the last."""
+        following = replace(self._asked, page=(self._asked.page or 1) + 1)
+        return await self._service._page(following) if self.has_next else None
+
+    async def __aiter__(self) -> AsyncIterator[Completion]:
+        page: AsyncCompletionPage | None = self
+        while page is not None:
+            for completion in page.data:
+                yield completion
+            page = await page.next_page()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._asked.page or 1} {len(self.data)} completions>"
+
+
 class AsyncCompletionsService(async_execution.AsyncCompletionsService):
+    async def list(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        *,
+        page: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        cancel: CancelToken | None = None,
+        **filters: Unpack[CompletionFilters],
+    ) -> AsyncCompletionPage:
+        """`listCompletions`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions
+
+        A page; iterate over it for its completions and those of the pages that follow.
+        """
+        given = {"workspace_id": workspace_id, "chat_id": chat_id, **filters}
+        asked = PageAsked(given=given, page=page, timeout=timeout, max_retries=max_retries, cancel=cancel)
+        return await self._page(asked)
+
+    async def _page(self, asked: PageAsked) -> AsyncCompletionPage:
+        return AsyncCompletionPage(self, await self._driver.run(read_page(self._core, asked), asked.cancel), asked)
+
     async def iterate_completions(
         self,
         workspace_id: str,
@@ -221,26 +307,45 @@ class AsyncCompletionsService(async_execution.AsyncCompletionsService):
         *,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
-        **filters: Any,
+        **filters: Unpack[CompletionFilters],
     ) -> AsyncIterator[Completion]:
         """Every completion, page by page, with the filters of `list`. `timeout` bounds each page."""
-        given, page = {"workspace_id": workspace_id, "chat_id": chat_id, **filters}, 0
-        while True:
-            page += 1
-            collection = await self._driver.run(next_page(self._core, given, page, timeout), cancel)
-            for completion in collection.data:
-                yield completion
-            if is_last_page(collection, page):
-                return
+        first = await self.list(workspace_id, chat_id, page=1, timeout=timeout, cancel=cancel, **filters)
+        async for completion in first:
+            yield completion
+
+
+class AsyncAttachmentsService(async_content.AsyncAttachmentsService):
+    async def wait(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        attachment_id: str,
+        *,
+        interval: float = 1.0,
+        timeout: float | None = 300.0,
+        cancel: CancelToken | None = None,
+    ) -> ChatAttachment:
+        """Poll until the conversion of an attachment is over, in whatever way. `interval` grows to 10 s."""
+        where = {"workspace_id": workspace_id, "chat_id": chat_id, "attachment_id": attachment_id}
+        return await self._driver.run(wait_for_attachment(self._core, where, interval, timeout), cancel)
 
 
 class AsyncWorkspaceFilesService(async_content.AsyncWorkspaceFilesService):
     async def download_to_file(
-        self, workspace_id: str, path: str, destination: str | Path, *, timeout: float | None = None, **options: Any
+        self,
+        workspace_id: str,
+        path: str,
+        destination: str | Path,
+        *,
+        atomic: bool = True,
+        overwrite: bool = False,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> Path:
-        """Download a workspace file to `destination`; `options` as in `AsyncByteStream.save`."""
+        """Download a workspace file to `destination`; the rest as in `AsyncByteStream.save`."""
         async with await self.download(workspace_id, path, timeout=timeout) as stream:
-            return await stream.save(destination, timeout=timeout, **options)
+            return await stream.save(destination, atomic=atomic, overwrite=overwrite, timeout=timeout, cancel=cancel)
 
 
 class AsyncImagesService(async_content.AsyncImagesService):
@@ -250,10 +355,10 @@ class AsyncImagesService(async_content.AsyncImagesService):
         interval: float = 1.0,
         timeout: float | None = 300.0,
         cancel: CancelToken | None = None,
-        **request: Any,
+        **request: Unpack[ImageGenerationParams],
     ) -> ImageGenerationStatusRecord:
         """Generate and poll until the record is settled. `request` as in `generate`; `interval` grows to 10 s."""
-        return await self._driver.run(generate_and_wait(self._core, request, interval, timeout), cancel)
+        return await self._driver.run(generate_and_wait(self._core, {**request}, interval, timeout), cancel)
 
     async def download_signed(self, url: str, *, timeout: float | None = None) -> AsyncByteStream:
         """Open a signed artifact URL as the server gave it, without credentials."""
@@ -263,11 +368,18 @@ class AsyncImagesService(async_content.AsyncImagesService):
         )
 
     async def download_to_file(
-        self, url: str, destination: str | Path, *, timeout: float | None = None, **options: Any
+        self,
+        url: str,
+        destination: str | Path,
+        *,
+        atomic: bool = True,
+        overwrite: bool = False,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> Path:
-        """Download a signed artifact URL to `destination`; `options` as in `AsyncByteStream.save`."""
+        """Download a signed artifact URL to `destination`; the rest as in `AsyncByteStream.save`."""
         async with await self.download_signed(url, timeout=timeout) as stream:
-            return await stream.save(destination, timeout=timeout, **options)
+            return await stream.save(destination, atomic=atomic, overwrite=overwrite, timeout=timeout, cancel=cancel)
 
 
 class AsyncWikiService(async_content.AsyncWikiService):

@@ -10,7 +10,7 @@ from typing import Literal, Protocol, Self
 from ..async_driver import AsyncDriver, AsyncWorkers
 from ..cancel import CancelToken
 from ..effects import Flow
-from ..errors import CancelledError, SignatureError, StreamInUseError
+from ..errors import CancelledError, EnvaiError, SignatureError, StreamInUseError
 from ..events import Event
 from ..follow import Follower
 from ..tool_calls import ToolCalls
@@ -50,6 +50,11 @@ class AsyncEventStream:
         return self._follower.cursor.epoch
 
     @property
+    def reconnects(self) -> int:
+        """How often the connection was lost and taken up again."""
+        return self._follower.reconnects
+
+    @property
     def restarts(self) -> int:
         """How often the policy `on_expired="restart"` began again at zero."""
         return self._follower.restarts
@@ -77,11 +82,17 @@ class AsyncEventStream:
             raise StreamInUseError("a stream has one reader")
         try:
             event = await self._step()
+        except EnvaiError as problem:
+            self._locate(problem)
+            raise
         finally:
             self._reading.release()
         if event is None:
             raise StopAsyncIteration
         return event
+
+    def _locate(self, problem: EnvaiError) -> None:
+        problem.locate(chat_id=self.chat_id, turn_id=None, last_seq=self.last_seq)
 
     async def _step(self) -> Event | None:
         if self._follower.closed:
@@ -130,7 +141,16 @@ class AsyncTurnStream(AsyncEventStream):
     async def start(self) -> str:
         """Attach and send the message now -> the turn's id. Iterating does it too."""
         known = self.turn_id
-        return known if known is not None else await self._driver.run(self._turn.start(), self._cancel)
+        if known is not None:
+            return known
+        try:
+            return await self._driver.run(self._turn.start(), self._cancel)
+        except EnvaiError as problem:
+            self._locate(problem)
+            raise
+
+    def _locate(self, problem: EnvaiError) -> None:
+        problem.locate(chat_id=self.chat_id, turn_id=self.turn_id, last_seq=self.last_seq)
 
     def result(self, tool_outcomes: tuple[ToolOutcome, ...] = ()) -> TurnResult:
         """How the turn ended. Raises ProtocolError before its terminal event."""

@@ -22,12 +22,14 @@ class Service:
         self._driver = driver
         self._core = driver.core
 
-    def _call(self, kind: type[T], name: str, given: dict[str, Any], timeout: float | None) -> T:
-        result: T = self._driver.run(call(self._core, name, given, kind, timeout))
+    def _call(
+        self, kind: type[T], name: str, given: dict[str, Any], timeout: float | None, max_retries: int | None = None
+    ) -> T:
+        result: T = self._driver.run(call(self._core, name, given, kind, timeout, max_retries))
         return result
 
-    def _do(self, name: str, given: dict[str, Any], timeout: float | None) -> None:
-        self._driver.run(call(self._core, name, given, object, timeout))
+    def _do(self, name: str, given: dict[str, Any], timeout: float | None, max_retries: int | None = None) -> None:
+        self._driver.run(call(self._core, name, given, object, timeout, max_retries))
 
     def _open(self, name: str, given: dict[str, Any], timeout: float | None) -> ByteStream:
         return ByteStream(self._driver, self._driver.run(open_bytes(self._core, name, given, timeout)))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 from msgspec import UNSET, UnsetType
 
@@ -18,6 +19,7 @@ from ..models import (
     WikiSource,
     WorkspaceFile,
 )
+from ..params import ImageDimensionsParam, InputImageParam
 from ..requests import FileInput
 from .sync_base import ByteStream, Service
 
@@ -25,9 +27,13 @@ Items = list  # `list` is also a method name
 
 
 class WorkspaceFilesService(Service):
-    def read_or_list(self, workspace_id: str, path: str, *, timeout: float | None = None) -> WorkspaceFile:
+    def read_or_list(
+        self, workspace_id: str, path: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> WorkspaceFile:
         """`indexWorkspaceFiles`: GET /workspaces/{workspace_id}/files"""
-        return self._call(WorkspaceFile, "indexWorkspaceFiles", {"workspace_id": workspace_id, "path": path}, timeout)
+        return self._call(
+            WorkspaceFile, "indexWorkspaceFiles", {"workspace_id": workspace_id, "path": path}, timeout, max_retries
+        )
 
     def create(self, workspace_id: str, path: str, content: str, *, timeout: float | None = None) -> WorkspaceFile:
         """`createWorkspaceFile`: POST /workspaces/{workspace_id}/files"""
@@ -67,7 +73,7 @@ class WorkspaceFilesService(Service):
         idempotency_key: str,
         file: FileInput,
         *,
-        processing: str | UnsetType = UNSET,
+        processing: Literal["convert", "original"] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> WikiSource:
         """`uploadWikiSource`: POST /workspaces/{workspace_id}/files/sources"""
@@ -78,9 +84,13 @@ class WorkspaceFilesService(Service):
             timeout,
         )
 
-    def source_status(self, workspace_id: str, file_id: str, *, timeout: float | None = None) -> WikiSource:
+    def source_status(
+        self, workspace_id: str, file_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> WikiSource:
         """`getWikiSource`: GET /workspaces/{workspace_id}/files/sources/{file_id}"""
-        return self._call(WikiSource, "getWikiSource", {"workspace_id": workspace_id, "file_id": file_id}, timeout)
+        return self._call(
+            WikiSource, "getWikiSource", {"workspace_id": workspace_id, "file_id": file_id}, timeout, max_retries
+        )
 
     def download_source(self, workspace_id: str, file_id: str, *, timeout: float | None = None) -> ByteStream:
         """`downloadWikiSource`: GET /workspaces/{workspace_id}/files/sources/{file_id}/download"""
@@ -94,17 +104,18 @@ class ImagesService(Service):
         prompt: str,
         webhook_url: str,
         *,
-        input_images: Items[dict[str, Any]] | UnsetType = UNSET,
-        input_image: dict[str, Any] | UnsetType = UNSET,
-        mask_image: dict[str, Any] | UnsetType = UNSET,
-        objects_image: dict[str, Any] | UnsetType = UNSET,
-        resolution: str | UnsetType = UNSET,
-        dimensions: dict[str, Any] | UnsetType = UNSET,
-        aspect_ratio: str | UnsetType = UNSET,
-        format: str | UnsetType = UNSET,
+        input_images: Sequence[InputImageParam] | UnsetType = UNSET,
+        input_image: InputImageParam | UnsetType = UNSET,
+        mask_image: InputImageParam | UnsetType = UNSET,
+        objects_image: InputImageParam | UnsetType = UNSET,
+        resolution: Literal["0.5k", "1k", "2k", "3k", "4k"] | UnsetType = UNSET,
+        dimensions: ImageDimensionsParam | UnsetType = UNSET,
+        aspect_ratio: Literal["1:1", "16:9", "9:16", "4:3", "3:4", "3:2", "2:3", "21:9", "9:21", "as_input_image"]
+        | UnsetType = UNSET,
+        format: Literal["png", "jpeg", "webp", "svg"] | UnsetType = UNSET,
         quality: int | UnsetType = UNSET,
-        model_settings: dict[str, Any] | UnsetType = UNSET,
-        providers: Items[str] | UnsetType = UNSET,
+        model_settings: Mapping[str, object] | UnsetType = UNSET,
+        providers: Sequence[str] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ImageGenerationAcceptedRecord:
         """`createImageGeneration`: POST /images/generations"""
@@ -130,17 +141,19 @@ class ImagesService(Service):
             timeout,
         )
 
-    def get_generation(self, record: str, *, timeout: float | None = None) -> ImageGenerationStatusRecord:
+    def get_generation(
+        self, record: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> ImageGenerationStatusRecord:
         """`getImageGeneration`: GET /images/generations/{record}"""
-        return self._call(ImageGenerationStatusRecord, "getImageGeneration", {"record": record}, timeout)
+        return self._call(ImageGenerationStatusRecord, "getImageGeneration", {"record": record}, timeout, max_retries)
 
     def upload(self, file: FileInput, *, timeout: float | None = None) -> ImageUploadRecord:
         """`uploadImage`: POST /images/uploads"""
         return self._call(ImageUploadRecord, "uploadImage", {"file": file}, timeout)
 
-    def list_models(self, *, timeout: float | None = None) -> Items[ModelCatalogEntry]:
+    def list_models(self, *, timeout: float | None = None, max_retries: int | None = None) -> Items[ModelCatalogEntry]:
         """`listImageModels`: GET /images/models"""
-        return self._call(Items[ModelCatalogEntry], "listImageModels", {}, timeout)
+        return self._call(Items[ModelCatalogEntry], "listImageModels", {}, timeout, max_retries)
 
     def download_artifact(
         self,
@@ -174,14 +187,26 @@ class AttachmentsService(Service):
             timeout,
         )
 
-    def list(self, workspace_id: str, chat_id: str, *, timeout: float | None = None) -> Items[ChatAttachment]:
+    def list(
+        self, workspace_id: str, chat_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Items[ChatAttachment]:
         """`listChatAttachments`: GET /workspaces/{workspace_id}/chats/{chat_id}/attachments"""
         return self._call(
-            Items[ChatAttachment], "listChatAttachments", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout
+            Items[ChatAttachment],
+            "listChatAttachments",
+            {"workspace_id": workspace_id, "chat_id": chat_id},
+            timeout,
+            max_retries,
         )
 
     def get(
-        self, workspace_id: str, chat_id: str, attachment_id: str, *, timeout: float | None = None
+        self,
+        workspace_id: str,
+        chat_id: str,
+        attachment_id: str,
+        *,
+        timeout: float | None = None,
+        max_retries: int | None = None,
     ) -> ChatAttachment:
         """`getChatAttachment`: GET /workspaces/{workspace_id}/chats/{chat_id}/attachments/{attachment_id}"""
         return self._call(
@@ -189,6 +214,7 @@ class AttachmentsService(Service):
             "getChatAttachment",
             {"workspace_id": workspace_id, "chat_id": chat_id, "attachment_id": attachment_id},
             timeout,
+            max_retries,
         )
 
     def delete(
@@ -219,7 +245,13 @@ class AttachmentsService(Service):
         )
 
     def download(
-        self, workspace_id: str, chat_id: str, attachment_id: str, kind: str, *, timeout: float | None = None
+        self,
+        workspace_id: str,
+        chat_id: str,
+        attachment_id: str,
+        kind: Literal["original", "derived"],
+        *,
+        timeout: float | None = None,
     ) -> ByteStream:
         """`downloadChatAttachment`"""
         return self._open(
@@ -267,15 +299,23 @@ class WikiService(Service):
             timeout,
         )
 
-    def operation(self, workspace_id: str, operation_id: str, *, timeout: float | None = None) -> WikiOperation:
+    def operation(
+        self, workspace_id: str, operation_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> WikiOperation:
         """`getWikiOperation`: GET /workspaces/{workspace_id}/wiki/operations/{operation_id}"""
         return self._call(
-            WikiOperation, "getWikiOperation", {"workspace_id": workspace_id, "operation_id": operation_id}, timeout
+            WikiOperation,
+            "getWikiOperation",
+            {"workspace_id": workspace_id, "operation_id": operation_id},
+            timeout,
+            max_retries,
         )
 
-    def categories(self, workspace_id: str, *, timeout: float | None = None) -> Categories:
+    def categories(
+        self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Categories:
         """`listWikiCategories`: GET /workspaces/{workspace_id}/wiki/categories"""
-        return self._call(Categories, "listWikiCategories", {"workspace_id": workspace_id}, timeout)
+        return self._call(Categories, "listWikiCategories", {"workspace_id": workspace_id}, timeout, max_retries)
 
     def category_index(
         self,
@@ -285,9 +325,10 @@ class WikiService(Service):
         from_: int | UnsetType = UNSET,
         to: int | UnsetType = UNSET,
         all_: bool | UnsetType = UNSET,
-        type_: str | UnsetType = UNSET,
+        type_: Literal["raw", "artifact"] | UnsetType = UNSET,
         catalog_revision: int | UnsetType = UNSET,
         timeout: float | None = None,
+        max_retries: int | None = None,
     ) -> CategoryIndex:
         """`getWikiCategoryIndex`: GET /workspaces/{workspace_id}/wiki/categories/{category_id}/index"""
         return self._call(
@@ -303,4 +344,5 @@ class WikiService(Service):
                 "catalog_revision": catalog_revision,
             },
             timeout,
+            max_retries,
         )

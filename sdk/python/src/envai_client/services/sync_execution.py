@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import UNSET, UnsetType
 
@@ -13,12 +13,12 @@ from ..models import (
     ChatForked,
     ChatMessageAccepted,
     Completion,
-    CompletionCollection,
     Health,
     JwksDocument,
     RestoreChatAccepted,
     TurnAccepted,
 )
+from ..params import ContextItemParam
 from .sync_base import Service
 
 Items = list  # `list` is also a method name
@@ -31,7 +31,7 @@ class ChatsService(Service):
         message: str,
         *,
         idempotency_key: str | UnsetType = UNSET,
-        attachment_ids: Items[str] | UnsetType = UNSET,
+        attachment_ids: Sequence[str] | UnsetType = UNSET,
         timeout: float | None = None,
     ) -> ChatMessageAccepted:
         """`sendChatMessage`: POST /atp/v3/chats/{chat_id}/messages"""
@@ -108,7 +108,7 @@ class ChatsService(Service):
         )
 
     def restore(
-        self, chat_id: str, orchestrator_context: Items[dict[str, Any]], *, timeout: float | None = None
+        self, chat_id: str, orchestrator_context: Sequence[ContextItemParam], *, timeout: float | None = None
     ) -> RestoreChatAccepted:
         """`restoreChat`: POST /atp/v3/chats/{chat_id}/restore"""
         return self._call(
@@ -122,13 +122,15 @@ class ChatsService(Service):
         """`createChat`: POST /workspaces/{workspace_id}/chats"""
         return self._call(Chat, "createChat", {"workspace_id": workspace_id, "team_id": team_id}, timeout)
 
-    def list(self, workspace_id: str, *, timeout: float | None = None) -> Items[Chat]:
+    def list(self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None) -> Items[Chat]:
         """`listChats`: GET /workspaces/{workspace_id}/chats"""
-        return self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout)
+        return self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout, max_retries)
 
-    def get(self, workspace_id: str, chat_id: str, *, timeout: float | None = None) -> Chat:
+    def get(
+        self, workspace_id: str, chat_id: str, *, timeout: float | None = None, max_retries: int | None = None
+    ) -> Chat:
         """`getChat`: GET /workspaces/{workspace_id}/chats/{chat_id}"""
-        return self._call(Chat, "getChat", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout)
+        return self._call(Chat, "getChat", {"workspace_id": workspace_id, "chat_id": chat_id}, timeout, max_retries)
 
     def claim_tool_call(self, chat_id: str, call_id: str, holder: str, *, timeout: float | None = None) -> None:
         """`claimChatTool`: POST /atp/v3/chats/{chat_id}/tool-claim
@@ -139,65 +141,44 @@ class ChatsService(Service):
 
 
 class CapabilitiesService(Service):
-    def get(self, *, timeout: float | None = None) -> Capabilities:
+    def get(self, *, timeout: float | None = None, max_retries: int | None = None) -> Capabilities:
         """`getCapabilities`: GET /atp/v3/capabilities"""
-        return self._call(Capabilities, "getCapabilities", {}, timeout)
+        return self._call(Capabilities, "getCapabilities", {}, timeout, max_retries)
 
-    def wiki_webhook_jwks(self, *, timeout: float | None = None) -> JwksDocument:
+    def wiki_webhook_jwks(self, *, timeout: float | None = None, max_retries: int | None = None) -> JwksDocument:
         """`getWikiWebhookJwks`: GET /.well-known/wiki-webhook-jwks.json"""
-        return self._call(JwksDocument, "getWikiWebhookJwks", {}, timeout)
+        return self._call(JwksDocument, "getWikiWebhookJwks", {}, timeout, max_retries)
 
-    def get_legacy(self, *, timeout: float | None = None) -> CapabilitiesLegacy:
+    def get_legacy(self, *, timeout: float | None = None, max_retries: int | None = None) -> CapabilitiesLegacy:
         """`getCapabilitiesLegacy`: GET /capabilities"""
-        return self._call(CapabilitiesLegacy, "getCapabilitiesLegacy", {}, timeout)
+        return self._call(CapabilitiesLegacy, "getCapabilitiesLegacy", {}, timeout, max_retries)
 
 
 class InfrastructureService(Service):
-    def health(self, *, timeout: float | None = None) -> Health:
+    def health(self, *, timeout: float | None = None, max_retries: int | None = None) -> Health:
         """`healthCheck`: GET /up"""
-        return self._call(Health, "healthCheck", {}, timeout)
+        return self._call(Health, "healthCheck", {}, timeout, max_retries)
 
-    def jwks(self, *, timeout: float | None = None) -> JwksDocument:
+    def jwks(self, *, timeout: float | None = None, max_retries: int | None = None) -> JwksDocument:
         """`getJwks`: GET /.well-known/jwks.json"""
-        return self._call(JwksDocument, "getJwks", {}, timeout)
+        return self._call(JwksDocument, "getJwks", {}, timeout, max_retries)
 
 
 class CompletionsService(Service):
-    def list(
+    def get(
         self,
         workspace_id: str,
         chat_id: str,
+        completion_id: str,
         *,
-        status: str | UnsetType = UNSET,
-        model_orchestrator: str | UnsetType = UNSET,
-        started_at_from: str | UnsetType = UNSET,
-        started_at_to: str | UnsetType = UNSET,
-        per_page: int | UnsetType = UNSET,
-        page: int | UnsetType = UNSET,
         timeout: float | None = None,
-    ) -> CompletionCollection:
-        """`listCompletions`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions"""
-        return self._call(
-            CompletionCollection,
-            "listCompletions",
-            {
-                "workspace_id": workspace_id,
-                "chat_id": chat_id,
-                "status": status,
-                "model_orchestrator": model_orchestrator,
-                "started_at_from": started_at_from,
-                "started_at_to": started_at_to,
-                "per_page": per_page,
-                "page": page,
-            },
-            timeout,
-        )
-
-    def get(self, workspace_id: str, chat_id: str, completion_id: str, *, timeout: float | None = None) -> Completion:
+        max_retries: int | None = None,
+    ) -> Completion:
         """`getCompletion`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions/{completion_id}"""
         return self._call(
             Completion,
             "getCompletion",
             {"workspace_id": workspace_id, "chat_id": chat_id, "completion_id": completion_id},
             timeout,
+            max_retries,
         )

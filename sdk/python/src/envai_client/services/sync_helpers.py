@@ -6,19 +6,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from ..cancel import CancelToken
 from ..core import deadline_of, open_request
 from ..errors import EnvaiError
 from ..events import Event
 from ..follow import Follower, OnExpired, read_history
-from ..helpers import ForkResult, fork_chat, generate_and_wait, is_last_page, next_page, signed_request
+from ..helpers import (
+    ForkResult,
+    PageAsked,
+    fork_chat,
+    generate_and_wait,
+    is_last_page,
+    read_page,
+    signed_request,
+    wait_for_attachment,
+)
 from ..keys import KeyRing
 from ..ledger import Ledger, Record
-from ..models import Completion, ImageGenerationStatusRecord
+from ..models import (
+    ChatAttachment,
+    Completion,
+    CompletionCollection,
+    CompletionCollectionLinks,
+    CompletionCollectionMeta,
+    ImageGenerationStatusRecord,
+)
+from ..params import CompletionFilters, ImageGenerationParams
 from ..sync_driver import SyncDriver
 from ..tool_calls import ToolCalls
 from ..tools import ClientToolRegistry, ToolOutcome, ToolOutput, serialise
@@ -215,7 +233,74 @@ class ChatsService(sync_execution.ChatsService):
         return ToolCalls(self._core, registry, book, self._keys, on_ambiguous, is_live)
 
 
+class CompletionPage:
+    """One page of completions. Iterating goes on through the pages that follow."""
+
+    def __init__(self, service: CompletionsService, collection: CompletionCollection, asked: PageAsked) -> None:
+        self._service = service
+        self._collection = collection
+        self._asked = asked
+
+    @property
+    def data(self) -> list[Completion]:
+        """The completions of this page alone."""
+        return self._collection.data
+
+    @property
+    def links(self) -> CompletionCollectionLinks:
+        return self._collection.links
+
+    @property
+    def meta(self) -> CompletionCollectionMeta:
+        return self._collection.meta
+
+    @property
+    def extra(self) -> dict[str, object]:
+        """Fields beside these that the server sent."""
+        return self._collection.extra
+
+    @property
+    def has_next(self) -> bool:
+        return not is_last_page(self._collection, self._asked.page or 1)
+
+    def next_page(self) -> CompletionPage | None:
+        """The page after this one, None after the last."""
+        following = replace(self._asked, page=(self._asked.page or 1) + 1)
+        return self._service._page(following) if self.has_next else None
+
+    def __iter__(self) -> Iterator[Completion]:
+        page: CompletionPage | None = self
+        while page is not None:
+            yield from page.data
+            page = page.next_page()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._asked.page or 1} {len(self.data)} completions>"
+
+
 class CompletionsService(sync_execution.CompletionsService):
+    def list(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        *,
+        page: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        cancel: CancelToken | None = None,
+        **filters: Unpack[CompletionFilters],
+    ) -> CompletionPage:
+        """`listCompletions`: GET /workspaces/{workspace_id}/chats/{chat_id}/completions
+
+        A page; iterate over it for its completions and those of the pages that follow.
+        """
+        given = {"workspace_id": workspace_id, "chat_id": chat_id, **filters}
+        asked = PageAsked(given=given, page=page, timeout=timeout, max_retries=max_retries, cancel=cancel)
+        return self._page(asked)
+
+    def _page(self, asked: PageAsked) -> CompletionPage:
+        return CompletionPage(self, self._driver.run(read_page(self._core, asked), asked.cancel), asked)
+
     def iterate_completions(
         self,
         workspace_id: str,
@@ -223,25 +308,44 @@ class CompletionsService(sync_execution.CompletionsService):
         *,
         timeout: float | None = None,
         cancel: CancelToken | None = None,
-        **filters: Any,
+        **filters: Unpack[CompletionFilters],
     ) -> Iterator[Completion]:
         """Every completion, page by page, with the filters of `list`. `timeout` bounds each page."""
-        given, page = {"workspace_id": workspace_id, "chat_id": chat_id, **filters}, 0
-        while True:
-            page += 1
-            collection = self._driver.run(next_page(self._core, given, page, timeout), cancel)
-            yield from collection.data
-            if is_last_page(collection, page):
-                return
+        first = self.list(workspace_id, chat_id, page=1, timeout=timeout, cancel=cancel, **filters)
+        yield from first
+
+
+class AttachmentsService(sync_content.AttachmentsService):
+    def wait(
+        self,
+        workspace_id: str,
+        chat_id: str,
+        attachment_id: str,
+        *,
+        interval: float = 1.0,
+        timeout: float | None = 300.0,
+        cancel: CancelToken | None = None,
+    ) -> ChatAttachment:
+        """Poll until the conversion of an attachment is over, in whatever way. `interval` grows to 10 s."""
+        where = {"workspace_id": workspace_id, "chat_id": chat_id, "attachment_id": attachment_id}
+        return self._driver.run(wait_for_attachment(self._core, where, interval, timeout), cancel)
 
 
 class WorkspaceFilesService(sync_content.WorkspaceFilesService):
     def download_to_file(
-        self, workspace_id: str, path: str, destination: str | Path, *, timeout: float | None = None, **options: Any
+        self,
+        workspace_id: str,
+        path: str,
+        destination: str | Path,
+        *,
+        atomic: bool = True,
+        overwrite: bool = False,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> Path:
-        """Download a workspace file to `destination`; `options` as in `ByteStream.save`."""
+        """Download a workspace file to `destination`; the rest as in `ByteStream.save`."""
         with self.download(workspace_id, path, timeout=timeout) as stream:
-            return stream.save(destination, timeout=timeout, **options)
+            return stream.save(destination, atomic=atomic, overwrite=overwrite, timeout=timeout, cancel=cancel)
 
 
 class ImagesService(sync_content.ImagesService):
@@ -251,10 +355,10 @@ class ImagesService(sync_content.ImagesService):
         interval: float = 1.0,
         timeout: float | None = 300.0,
         cancel: CancelToken | None = None,
-        **request: Any,
+        **request: Unpack[ImageGenerationParams],
     ) -> ImageGenerationStatusRecord:
         """Generate and poll until the record is settled. `request` as in `generate`; `interval` grows to 10 s."""
-        return self._driver.run(generate_and_wait(self._core, request, interval, timeout), cancel)
+        return self._driver.run(generate_and_wait(self._core, {**request}, interval, timeout), cancel)
 
     def download_signed(self, url: str, *, timeout: float | None = None) -> ByteStream:
         """Open a signed artifact URL as the server gave it, without credentials."""
@@ -262,11 +366,18 @@ class ImagesService(sync_content.ImagesService):
         return ByteStream(self._driver, self._driver.run(open_request(self._core, request, deadline_of(timeout))))
 
     def download_to_file(
-        self, url: str, destination: str | Path, *, timeout: float | None = None, **options: Any
+        self,
+        url: str,
+        destination: str | Path,
+        *,
+        atomic: bool = True,
+        overwrite: bool = False,
+        timeout: float | None = None,
+        cancel: CancelToken | None = None,
     ) -> Path:
-        """Download a signed artifact URL to `destination`; `options` as in `ByteStream.save`."""
+        """Download a signed artifact URL to `destination`; the rest as in `ByteStream.save`."""
         with self.download_signed(url, timeout=timeout) as stream:
-            return stream.save(destination, timeout=timeout, **options)
+            return stream.save(destination, atomic=atomic, overwrite=overwrite, timeout=timeout, cancel=cancel)
 
 
 class WikiService(sync_content.WikiService):
