@@ -99,6 +99,19 @@ def test_behind_a_trusted_proxy_attempts_count_by_the_address_that_it_saw() -> N
     run(work(), 40)
 
 
+@pytest.mark.parametrize("trusted", [True, False])
+def test_a_trusted_proxy_says_that_the_browser_came_over_tls(trusted: bool) -> None:
+    async def work() -> None:
+        settings = Settings(server=Server(trusted_proxies=("127.0.0.0/8",) if trusted else ()))
+        forwarded = {"x-forwarded-proto": "https", "x-forwarded-host": "gate.example"}
+        async with site(settings) as place:
+            await place.enter()
+            page = await place.client.get("/panel/api", headers=forwarded)
+            assert ("https://gate.example" in page.text) is trusted
+
+    run(work(), 40)
+
+
 def test_one_account_is_limited_from_many_addresses_too() -> None:
     now = [0.0]
     attempts = RateLimiter(60, clock=lambda: now[0])

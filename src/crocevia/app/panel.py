@@ -51,7 +51,7 @@ def open_panel(
             agent_call=Site((agent,), site.front).application("agent"),
             keys_changed=control.keys.look_again,
             public_url=settings.server.public_url,
-            trusted_proxies=settings.server.trusted_proxies,
+            trusted_proxies=site.front.proxies,
             version=__version__,
         )
     )

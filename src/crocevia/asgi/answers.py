@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from typing import Final
 
-from crocevia.asgi.http import JSON, Door, Response
-from crocevia.asgi.types import Header, Headers, Send
+from crocevia.asgi.http import Door, Response
+from crocevia.asgi.types import Header
 from crocevia.core.errors import GatewayError, Reason
 
 _SAYS_WHEN: Final = frozenset({429, 503})
@@ -46,21 +46,3 @@ def _place(error: Exception) -> str:
         return "?"
     module = trace.tb_frame.f_globals.get("__name__", "?")
     return f"{module}:{trace.tb_lineno}" if module in sys.modules else "?"
-
-
-async def reply(send: Send, status: int, body: bytes, headers: Headers) -> int:
-    """One JSON answer; the bytes sent."""
-    await send(
-        {
-            "type": "http.response.start",
-            "status": status,
-            "headers": [
-                (b"content-type", JSON),
-                (b"content-length", b"%d" % len(body)),
-                (b"cache-control", b"no-store"),
-                *headers,
-            ],
-        }
-    )
-    await send({"type": "http.response.body", "body": body})
-    return len(body)

@@ -234,8 +234,9 @@ class Request(Generic[C]):
         return origin_of(self.scope.get("scheme", "http"), peer[0] if peer else None, self._text, self.front.proxies)
 
     def _text(self, name: str) -> str | None:
-        value = self.header(name.encode())
-        return None if value is None else value.decode("latin-1")
+        """Every value of a header as one list."""
+        found = self.headers(name.encode())
+        return b",".join(found).decode("latin-1") if found else None
 
     @property
     def length(self) -> int | None:

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 import msgspec
 
 from crocevia.asgi.types import Application
+from crocevia.core.forwarding import Network
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.apply import CheckEngine
 from crocevia.runtime.control.context import Control
@@ -41,6 +42,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """Called after an API key was revoked, so that it stops working at once."""
     public_url: str | None = None
     """Where callers reach the server, if it is set."""
-    trusted_proxies: tuple[str, ...] = ()
+    trusted_proxies: tuple[Network, ...] = ()
     """Networks whose forwarding headers are believed."""
     version: str = ""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from ipaddress import ip_address, ip_network
 from typing import Any, Final, Literal, TypeAlias
 from urllib.parse import parse_qsl, urlsplit
 
@@ -12,6 +11,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.forwarding import Network, client_of, origin_of
 from crocevia.core.texts import Language
 from crocevia.panel import i18n
 from crocevia.panel.services import Services
@@ -71,7 +71,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
         """The server's base URL for callers."""
         if self.services.public_url:
             return self.services.public_url.rstrip("/")
-        return f"{self.http.url.scheme}://{self.http.headers.get('host', 'localhost')}"
+        return origin_of(self.http.url.scheme, _peer(self.http), _forwarding(self.http), self.services.trusted_proxies)
 
     @property
     def secure(self) -> bool:
@@ -153,24 +153,19 @@ def is_same_site(request: Request) -> bool:
     return origin is not None and urlsplit(origin).netloc == request.headers.get("host")
 
 
-def client_address(request: Request, trusted: tuple[str, ...]) -> str:
-    """The client's address. A forwarding header counts only as far as trusted proxies wrote it."""
-    address = request.client.host if request.client else ""
-    if not _is_trusted(address, trusted):
-        return address
-    for hop in reversed(",".join(request.headers.getlist("x-forwarded-for")).split(",")):
-        address = hop.strip() or address
-        if not _is_trusted(address, trusted):
-            break
-    return address
+def client_address(http: Request, proxies: tuple[Network, ...]) -> str:
+    """The client's address, empty if there is none: the peer's, or what trusted proxies say."""
+    peer = _peer(http)
+    found = client_of(peer, _forwarding(http), proxies)
+    return str(found) if found is not None else peer or ""
 
 
-def _is_trusted(address: str, trusted: tuple[str, ...]) -> bool:
-    try:
-        parsed = ip_address(address)
-        return any(parsed in ip_network(network, strict=False) for network in trusted)
-    except ValueError:
-        return False
+def _peer(http: Request) -> str | None:
+    return http.client.host if http.client else None
+
+
+def _forwarding(http: Request) -> Callable[[str], str | None]:
+    return lambda name: ",".join(http.headers.getlist(name)) or None
 
 
 def local_path(path: str | None) -> str:

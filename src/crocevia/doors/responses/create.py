@@ -9,10 +9,9 @@ from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core import json
 from crocevia.doors.responses import plan, wire
-from crocevia.doors.responses.background import Background
 from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.frames import CLOSING, DONE, TERMINAL, Frame, sse
-from crocevia.doors.responses.run import Run
+from crocevia.doors.responses.run import Background, Run
 from crocevia.doors.responses.services import Services
 from crocevia.runtime.gateway import Cut
 from crocevia.runtime.turns.run_service import Work

@@ -9,10 +9,10 @@ from crocevia.asgi.document import About, describing
 from crocevia.asgi.http import SOCKET, Door, Operation
 from crocevia.core import json
 from crocevia.doors.responses import chat, compact, create, embeddings, models, queries, socket, stored, wire
-from crocevia.doors.responses.background import Background
 from crocevia.doors.responses.caller import READ, WRITE, authenticate
 from crocevia.doors.responses.chat import wire as chat_wire
 from crocevia.doors.responses.errors import refuse
+from crocevia.doors.responses.run import Background
 from crocevia.doors.responses.services import Services
 
 DOCUMENT: Final = "/v1/openapi.json"

@@ -14,7 +14,7 @@ from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
-from crocevia.doors.responses import items, options, orders, resource, wire
+from crocevia.doors.responses import items, options, resource, wire
 from crocevia.doors.responses.caller import Caller, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
@@ -23,7 +23,7 @@ from crocevia.doors.responses.targets import Target
 from crocevia.runtime.answers_store import Link, StoredResponse, previous_missing
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import CallDraft
-from crocevia.runtime.turns.run_service import RunSpec
+from crocevia.runtime.turns.run_service import ChatPosition, RunRequest, RunSpec
 
 ENCODE: Final = "responses"
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
@@ -117,7 +117,7 @@ async def make(
     """Raises GatewayError for everything that is wrong with the request."""
     _check(request)
     operator = caller.operator
-    target = await services.targets.choose(caller, request.model)
+    target = await services.targets.choose(operator, request.model, agent=caller.agent, override=caller.model)
     tools = options.tools(request.tools, request.tool_choice)
     form = options.answer_format(request.text.format if request.text else None, "text.format")
     named = session_key(caller)
@@ -131,7 +131,8 @@ async def make(
     previous = chain[-1].id if chain else None
     shown = resource.opening(
         request,
-        tools,
+        tools=list(tools.shown),
+        tool_choice=tools.shown_choice,
         response_id=new_id("resp"),
         created_at=int(time.time()),
         previous=previous,
@@ -158,7 +159,7 @@ async def make(
     )
     run = None
     if target.definition is not None:
-        run = orders.order(
+        run = run_spec(
             operator,
             target,
             draft,
@@ -166,7 +167,7 @@ async def make(
             system=system,
             known=max(0, talk.known - len(talk.messages) + len(messages)),
             answer_id=shown.id,
-            place=orders.place_of(
+            position=position_of(
                 target,
                 chain,
                 named=session is not None,
@@ -307,3 +308,79 @@ def _fitting(
 def read(body: bytes) -> wire.Request:
     """The request's shape. Raises GatewayError(INVALID_REQUEST)."""
     return json.decode(body or b"{}", wire.Request)
+
+
+def run_spec(
+    operator: Operator,
+    target: Target,
+    draft: CallDraft,
+    tools: Tools,
+    *,
+    system: str | None,
+    known: int,
+    answer_id: str,
+    position: ChatPosition | None,
+    tool_calls: int | None = None,
+    resumable: bool = False,
+) -> RunSpec:
+    """system: what joins the agent's own. known: how many messages of the draft were said in earlier requests.
+
+    answer_id: the turn has the ULID of its answer, so that each leads to the other.
+    """
+    assert target.definition is not None
+    said = draft.messages[known:]
+    hidden = tools.choice.mode == "none" and target.acts  # the caller's are not to be called, the agent's own are
+    offered = () if hidden else tools.offered
+    return RunSpec(
+        user_id=operator.user_id,
+        agent=target.definition,
+        workspace_id=target.workspace_id,
+        turn_id=turn_of(answer_id),
+        input=_shown(said),
+        request=RunRequest(
+            said=said,
+            system=system,
+            tools=offered,
+            model=target.model,
+            options=draft.options,
+            door=draft.door,
+            encode=draft.encode,
+            bytes_in=draft.bytes_in,
+        ),
+        history=draft.messages[:known],
+        position=position,
+        tool_calls=tool_calls,
+        forbidden=frozenset(tool.name for tool in tools.shown) - {tool.name for tool in offered},
+        resumable=resumable,
+    )
+
+
+def turn_of(answer_id: str) -> str:
+    """The turn that an answer is."""
+    return "cmpl_" + answer_id.partition("_")[2]
+
+
+def position_of(
+    target: Target, chain: list[StoredResponse], *, named: bool, kept: bool, stays: bool
+) -> ChatPosition | None:
+    """Where the run belongs. named: it is part of a session that its caller names. kept: its answer is stored.
+
+    stays: it goes on without its caller. The first continuation of a stored answer makes a session of it.
+    """
+    last = chain[-1] if chain else None
+    chat_id = last.chat if last is not None else None
+    if named:
+        return ChatPosition(chat_id)
+    if stays or target.asks or (kept and (last is not None or target.acts)):
+        return ChatPosition(chat_id, None if last is None else turn_of(last.id))
+    return None
+
+
+def _shown(said: tuple[Message, ...]) -> str:
+    """The input as readers of the chat see it."""
+    for message in reversed(said):
+        if isinstance(message, UserMessage):
+            return message.text
+        if isinstance(message, ToolMessage):
+            break
+    return ""

@@ -11,13 +11,19 @@ from crocevia.core.errors import GatewayError
 from crocevia.core.events import StopReason
 from crocevia.core.usage import Usage
 from crocevia.doors.responses import errors, wire
-from crocevia.doors.responses.options import Tools
 
 _REASONS = {StopReason.MAX_TOKENS: "max_output_tokens", StopReason.REFUSAL: "content_filter"}
 
 
 def opening(
-    request: wire.Request, tools: Tools, *, response_id: str, created_at: int, previous: str | None, store: bool
+    request: wire.Request,
+    *,
+    tools: list[wire.ShownTool],
+    tool_choice: Any,
+    response_id: str,
+    created_at: int,
+    previous: str | None,
+    store: bool,
 ) -> wire.Resource:
     """The answer before there is one."""
     return wire.Resource(
@@ -26,8 +32,8 @@ def opening(
         model=request.model or "",
         previous_response_id=previous,
         instructions=request.instructions,
-        tools=list(tools.shown),
-        tool_choice=tools.shown_choice,
+        tools=tools,
+        tool_choice=tool_choice,
         truncation=request.truncation or "disabled",
         parallel_tool_calls=request.parallel_tool_calls is not False,
         text=_text(request.text),

@@ -13,10 +13,10 @@ from crocevia.asgi.stream import EventStream
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import items, queries, wire
-from crocevia.doors.responses.background import UNFINISHED, Background
 from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.frames import CLOSING, DONE, parsed, sse
 from crocevia.doors.responses.replay import replayed
+from crocevia.doors.responses.run import UNFINISHED, Background
 from crocevia.doors.responses.services import Services
 from crocevia.runtime.answers_store import StoredResponse
 

@@ -10,7 +10,6 @@ import msgspec
 
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.responses.caller import Caller
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.control.rosters import Agent, Roster, Rosters
 from crocevia.runtime.gateway import Gateway
@@ -53,16 +52,18 @@ class Targets:
         self._gateway = gateway
         self._exposed = exposed
 
-    async def choose(self, caller: Caller, model: str | None) -> Target:
-        """Raises GatewayError: INVALID_REQUEST (nobody of that name), FORBIDDEN, UNAVAILABLE."""
-        name = self._agent_name(caller, model)
+    async def choose(self, operator: Operator, model: str | None, *, agent: str | None, override: str | None) -> Target:
+        """agent, override: an agent, and another model than its own, that the caller names besides.
+
+        Raises GatewayError: INVALID_REQUEST (nobody of that name), FORBIDDEN, UNAVAILABLE."""
+        name = self._agent_name(agent, model)
         if name is None:
             assert model is not None
-            return self._target(None, self._override(caller) or model)
-        roster = await self._rosters.of(caller.operator.user_id)
-        agent = _pick(roster, name)
-        chosen = self._override(caller) or self._rosters.model_of(agent)
-        return self._target(agent, chosen, roster.workspace_id)
+            return self._target(None, self._override(operator, override) or model)
+        roster = await self._rosters.of(operator.user_id)
+        chosen_agent = _pick(roster, name)
+        chosen = self._override(operator, override) or self._rosters.model_of(chosen_agent)
+        return self._target(chosen_agent, chosen, roster.workspace_id)
 
     async def names(self, operator: Operator) -> list[str]:
         """Everything that answers to this operator, as `/v1/models` lists it."""
@@ -74,10 +75,10 @@ class Targets:
     def spec(self, name: str) -> ModelSpec | None:
         return self._rosters.catalogue.get(name)
 
-    def _agent_name(self, caller: Caller, model: str | None) -> str | None:
+    def _agent_name(self, agent: str | None, model: str | None) -> str | None:
         """The agent that is meant (empty: the default one); None for a model of the catalogue."""
-        if caller.agent is not None:
-            return caller.agent
+        if agent is not None:
+            return agent
         if model is None:
             raise GatewayError(Reason.FIELD_NEEDED, param="model", field="model")
         if self._exposed and model in self._rosters.catalogue:
@@ -91,19 +92,19 @@ class Targets:
                 return bare[len(start) :]
         raise GatewayError(Reason.MODEL_INVALID, param="model", prefix=self.prefix)
 
-    def _override(self, caller: Caller) -> str | None:
+    def _override(self, operator: Operator, wanted: str | None) -> str | None:
         """Another model than the agent's own: its name, or `engine/upstream`."""
-        if caller.model is None:
+        if wanted is None:
             return None
-        caller.operator.grant.require(ADMIN)
+        operator.grant.require(ADMIN)
         catalogue = self._rosters.catalogue
-        if caller.model in catalogue:
-            return caller.model
-        engine, _, upstream = caller.model.rpartition("/")
+        if wanted in catalogue:
+            return wanted
+        engine, _, upstream = wanted.rpartition("/")
         for name, spec in catalogue.items():
             if spec.upstream == upstream and engine in ("", spec.engine):
                 return name
-        raise GatewayError(Reason.MODEL_UNKNOWN, name=caller.model[:_NAMED])
+        raise GatewayError(Reason.MODEL_UNKNOWN, name=wanted[:_NAMED])
 
     def _target(self, agent: Agent | None, model: str, workspace_id: str | None = None) -> Target:
         sees = self._gateway.abilities(model).images

@@ -13,7 +13,7 @@ from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
-from crocevia.doors.responses import items, options, orders
+from crocevia.doors.responses import items, options, plan
 from crocevia.doors.responses import wire as common
 from crocevia.doors.responses.caller import Caller, Request, session_key
 from crocevia.doors.responses.chat import wire
@@ -34,14 +34,16 @@ async def complete(services: Services, request: Request) -> Response | EventResp
     """One answer."""
     body: wire.Request = request.take()
     caller, operator = request.caller, request.caller.operator
-    target = await services.targets.choose(caller, body.model or services.targets.prefix)
+    target = await services.targets.choose(
+        operator, body.model or services.targets.prefix, agent=caller.agent, override=caller.model
+    )
     tools = options.tools(_tools(body.tools), body.tool_choice)
     draft, added = await _draft(services, target, caller, body, tools, request.size)
     if not target.acts:
         call: Work = services.gateway.open_model(operator.user_id, target.model, draft)
     else:
         call = await services.runs.open(
-            orders.order(
+            plan.run_spec(
                 operator,
                 target,
                 draft,
@@ -49,7 +51,7 @@ async def complete(services: Services, request: Request) -> Response | EventResp
                 system=added,
                 known=0,
                 answer_id=new_id("chatcmpl"),
-                place=orders.place_of(target, [], named=False, kept=False, stays=False),
+                position=plan.position_of(target, [], named=False, kept=False, stays=False),
             )
         )
     model = body.model or services.targets.prefix
