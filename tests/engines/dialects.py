@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from crocevia.core.answers import Answer, fold
+from crocevia.core.calls import ModelRequest
 from crocevia.core.events import ModelEvent
 from crocevia.engines.anthropic.messages import AnthropicDialect
 from crocevia.engines.openai.chat import ChatDialect
@@ -13,6 +14,7 @@ from crocevia.engines.openai.responses import ResponsesDialect
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.driver import Dialect
 from crocevia.engines.upstream.sse import SseDecoder
+from crocevia.runtime.fitting import fit
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
 BASES = {"anthropic": "", "openai-chat": "/v1", "openai-responses": "/v1"}
@@ -24,6 +26,11 @@ def dialect(kind: str, base_url: str = "http://127.0.0.1:1", key: str | None = K
     if kind == "anthropic":
         return AnthropicDialect(base, key)
     return ChatDialect(base, key) if kind == "openai-chat" else ResponsesDialect(base, key)
+
+
+def sent(dialect: Dialect, request: ModelRequest) -> bytes:
+    """The body that the provider gets for a request, which meets the provider's needs first, as every request does."""
+    return dialect.encode(fit(request, dialect.abilities(request.model).needs).request)
 
 
 def transcript(kind: str, name: str, form: str = "sse") -> bytes:

@@ -17,6 +17,7 @@ from crocevia.engines.openai.chat import ChatDialect
 from crocevia.engines.upstream.driver import UpstreamEngine
 from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
+from tests.engines.dialects import sent as sent_to
 from tests.fakes.provider import Provider, answer, play
 from tests.fakes.requests import model_request
 
@@ -30,7 +31,7 @@ WARM = Sampling(temperature=0.5, top_p=0.9, seed=7, stop=("END",))
 
 def body(kind: str, **asked: Any) -> Any:
     request = model_request(**{"tools": (TOOL,), **asked})
-    return json.loads(dialect(kind).encode(request))
+    return json.loads(sent_to(dialect(kind), request))
 
 
 CHOICES: list[tuple[str, ToolChoice, Any]] = [

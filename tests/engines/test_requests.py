@@ -15,7 +15,7 @@ from msgspec import Raw
 
 from crocevia.core.answers import fold
 from crocevia.core.calls import Effort, ModelRequest, ReasoningMode
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.messages import (
     AssistantMessage,
     FilePart,
@@ -29,6 +29,7 @@ from crocevia.core.messages import (
 )
 from crocevia.engines.openai.chat import ChatDialect
 from crocevia.engines.openai.responses import ResponsesDialect
+from tests.engines.dialects import sent as sent_to
 from tests.fakes.requests import model_request
 
 from .dialects import BASES, KEY, dialect, streamed, transcript
@@ -59,7 +60,7 @@ def request(*messages: Message, **changes: Any) -> ModelRequest:
 
 
 def body(kind: str, asked: ModelRequest) -> Any:
-    return json.loads(dialect(kind).encode(asked))
+    return json.loads(sent_to(dialect(kind), asked))
 
 
 FULL = request(*ROUND, system="Be brief.", tools=(WEATHER, TIME), max_tokens=500)
@@ -193,11 +194,11 @@ def test_a_responses_request() -> None:
 
 def test_openai_itself_gets_the_fields_that_other_servers_do_not_know() -> None:
     asked = request(session="s1", reasoning="on", stream=False)
-    chat = json.loads(ChatDialect("https://api.openai.com/v1", KEY).encode(asked))
+    chat = json.loads(sent_to(ChatDialect("https://api.openai.com/v1", KEY), asked))
     assert (chat["max_completion_tokens"], chat["prompt_cache_key"], chat["reasoning_effort"]) == (4096, "s1", "medium")
     assert "max_tokens" not in chat
     assert "stream_options" not in chat
-    assert json.loads(ResponsesDialect("https://api.openai.com/v1", KEY).encode(asked))["prompt_cache_key"] == "s1"
+    assert json.loads(sent_to(ResponsesDialect("https://api.openai.com/v1", KEY), asked))["prompt_cache_key"] == "s1"
     for kind in ("openai-chat", "openai-responses"):
         assert "prompt_cache_key" not in body(kind, asked)
 
@@ -265,7 +266,7 @@ def told(engine: str, reasoning: ReasoningMode, effort: Effort | None) -> str | 
     if engine.startswith("claude"):
         found = body("anthropic", asked).get("output_config", {}).get("effort")
     elif engine == "openai":
-        found = json.loads(ChatDialect(OFFICIAL, KEY).encode(asked)).get("reasoning_effort")
+        found = json.loads(sent_to(ChatDialect(OFFICIAL, KEY), asked)).get("reasoning_effort")
     else:
         found = body("openai-chat", asked).get("reasoning_effort")
     assert found is None or isinstance(found, str)
@@ -325,7 +326,7 @@ def blocks_of(kind: str, name: str) -> bytes:
 def test_blocks_go_back_byte_for_byte(kind: str, name: str) -> None:
     blocks = blocks_of(kind, name)
     answered = AssistantMessage(text="edited", opaque=Opaque(dialect=kind, blocks=Raw(blocks)))
-    sent = dialect(kind).encode(request(user("q"), answered, user("more")))
+    sent = sent_to(dialect(kind), request(user("q"), answered, user("more")))
     for block in msgspec.json.decode(blocks, type=list[Raw]):
         assert bytes(block) in sent
     assert b"edited" not in sent
@@ -345,7 +346,7 @@ json_values = st.recursive(
 def test_any_blocks_go_back_as_they_came(blocks: list[dict[str, Any]]) -> None:
     spelled = json.dumps(blocks, ensure_ascii=True, indent=1).encode()
     answered = AssistantMessage(opaque=Opaque(dialect="anthropic", blocks=Raw(spelled)))
-    assert spelled in dialect("anthropic").encode(request(user("q"), answered))
+    assert spelled in sent_to(dialect("anthropic"), request(user("q"), answered))
     answered = AssistantMessage(opaque=Opaque(dialect="openai-responses", blocks=Raw(spelled)))
     assert body("openai-responses", request(user("q"), answered))["input"][1:] == blocks
 
@@ -354,7 +355,7 @@ def test_any_blocks_go_back_as_they_came(blocks: list[dict[str, Any]]) -> None:
 def test_blocks_of_another_dialect_are_rebuilt_from_text_and_calls(kind: str) -> None:
     foreign = Opaque(dialect="elsewhere", blocks=Raw(b'[{"type":"foreign"}]'))
     answered = AssistantMessage(text="plain words", tool_calls=(call("c1"),), opaque=foreign)
-    sent = dialect(kind).encode(request(user("q"), answered, ToolMessage(call_id="c1", content="r")))
+    sent = sent_to(dialect(kind), request(user("q"), answered, ToolMessage(call_id="c1", content="r")))
     assert b"foreign" not in sent
     assert b"plain words" in sent
     assert b"get_weather" in sent
@@ -428,7 +429,7 @@ def test_foreign_ids_are_mapped_the_same_way_everywhere_and_stay_distinct(kind: 
     ids = ["ok_1", "with space", "with.dot:é", "x" * 300, "y" * 300, "", "call_" + "0" * 60]
     messages: list[Message] = [user("q"), AssistantMessage(tool_calls=tuple(call(one) for one in ids))]
     messages += [ToolMessage(call_id=one, content="r") for one in ids]
-    sent = dialect(kind).encode(request(*messages)).decode()
+    sent = sent_to(dialect(kind), request(*messages)).decode()
     names = {"anthropic": ("id", "tool_use_id"), "openai-chat": ("id", "tool_call_id")}
     if kind == "openai-responses":
         pairs = [json.loads(sent)["input"][1 + i :: len(ids)] for i in range(len(ids))]
@@ -466,7 +467,7 @@ SCHEMAS: list[tuple[str, str]] = [
 @pytest.mark.parametrize(("given", "expected"), SCHEMAS)
 def test_a_schema_is_completed_where_it_has_one_meaning(kind: str, given: str, expected: str) -> None:
     tool = Tool(name="t", description="d", parameters=Raw(given.encode()))
-    sent = dialect(kind).encode(request(tools=(tool, WEATHER)))
+    sent = sent_to(dialect(kind), request(tools=(tool, WEATHER)))
     assert (expected or given).encode() in sent
     assert bytes(WEATHER.parameters) in sent
 
@@ -476,9 +477,11 @@ def test_a_schema_is_completed_where_it_has_one_meaning(kind: str, given: str, e
 def test_a_schema_that_is_no_object_is_refused_by_the_name_of_its_tool(kind: str, given: str) -> None:
     tool = Tool(name="odd", description="d", parameters=Raw(given.encode()))
     with pytest.raises(GatewayError) as failure:
-        dialect(kind).encode(request(tools=(tool,)))
+        sent_to(dialect(kind), request(tools=(tool,)))
     assert failure.value.code is Code.INVALID_REQUEST
-    assert failure.value.message.details == {"tool": "odd"}
+    assert failure.value.reason is Reason.TOOL_SCHEMA_WRONG
+    assert failure.value.message.details["tool"] == "odd"
+    assert failure.value.param == "tools[0].parameters"
 
 
 PNG = FilePart(kind="image", media_type="image/png", data=b"\x89PNG", name="")
@@ -506,7 +509,7 @@ def test_files_in_each_dialect() -> None:
         {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="},
         {"type": "input_text", "text": "n.txt\n\nè"},
     ]
-    official = ChatDialect("https://api.openai.com/v1", KEY).encode(request(UserMessage(parts=(PDF,))))
+    official = sent_to(ChatDialect("https://api.openai.com/v1", KEY), request(UserMessage(parts=(PDF,))))
     assert json.loads(official)["messages"][0]["content"][0]["file"]["filename"] == "a.pdf"
 
 
@@ -523,7 +526,7 @@ def test_each_round_sends_the_last_one_again_and_adds_to_it(kind: str) -> None:
     history: list[Message] = [user("q")]
     before = b""
     for number in range(5):
-        sent = dialect(kind).encode(request(*history, system="Be brief.", tools=(WEATHER, TIME)))
+        sent = sent_to(dialect(kind), request(*history, system="Be brief.", tools=(WEATHER, TIME)))
         sent = sent.replace(b',"cache_control":{"type":"ephemeral"}', b"")
         if before:
             assert sent.startswith(before.removesuffix(b"]}"))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.calls import ModelRequest
+from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ModelEvent, UsageReported
 from crocevia.core.usage import Usage
@@ -166,6 +166,9 @@ class SlowToClose:
         self.closing = asyncio.Event()
         self.may_close = asyncio.Event()
         self.closed = asyncio.Event()
+
+    def abilities(self, model: str) -> Abilities:
+        return Abilities()
 
     async def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
         try:

@@ -9,6 +9,7 @@ from msgspec import Raw
 
 from crocevia.core.events import ModelEvent
 from crocevia.core.messages import Message, Tool
+from crocevia.core.needs import EngineNeeds
 
 ReasoningMode = Literal["off", "on", "always"]
 Effort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
@@ -90,15 +91,15 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Abilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What an engine does with one of its models.
+    """What an engine does with one of its models, and what it needs for that."""
 
-    quiet: it goes on with a conversation without reasoning, also in the middle of a tool round. documents: it is given
-    whole PDFs (else their text and pictures of their pages). images: it is given pictures.
-    """
-
-    quiet: bool = True
+    without_reasoning: bool = True
+    """It goes on with a conversation without reasoning, also in the middle of a tool round."""
     documents: bool = False
+    """It is given whole PDFs, else their text and pictures of their pages."""
     images: bool = False
+    """It is given pictures."""
+    needs: EngineNeeds = EngineNeeds()
 
 
 class Batches(Protocol):

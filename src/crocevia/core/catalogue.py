@@ -14,6 +14,7 @@ from typing import Any, Final, Literal, TypeAlias
 import msgspec
 
 from crocevia.core.calls import ReasoningMode
+from crocevia.core.needs import CallBlock, EngineNeeds, Spelling
 
 EngineKind = Literal[
     "anthropic",
@@ -41,13 +42,45 @@ class EngineTraits(msgspec.Struct, frozen=True, kw_only=True):
     """Which of its models make pictures; `named`: those with the upstream id `image`."""
     price_list: str = ""
     """Whose public prices hold for its models where its address does not tell the provider."""
+    needs: EngineNeeds = EngineNeeds()
+    """What it needs of a request, whatever the model; an engine narrows it in its `Abilities`."""
 
 
+_LETTERS: Final = "a-zA-Z0-9_-"
+_COMBINATIONS: Final = frozenset({"anyOf", "oneOf", "allOf", "not", "enum", "const"})
+_ANTHROPIC: Final = EngineNeeds(
+    tool_names=Spelling(_LETTERS, 64),
+    call_ids=Spelling(_LETTERS, 64),
+    call_block=CallBlock("tool_use", "id", "name"),
+    whole_schemas=True,
+    refused_at_root=_COMBINATIONS,
+    alternating=True,
+    begins_with_user=True,
+    blank_texts=False,
+    blank_stops=False,
+    temperature=(0.0, 1.0),
+)
+_OPENAI_CHAT: Final = EngineNeeds(
+    tool_names=Spelling(_LETTERS, 64),
+    call_ids=Spelling(r"\x21-\x7e", 40),
+    whole_schemas=True,
+    refused_at_root=_COMBINATIONS,
+    alternating=True,
+    blank_texts=False,
+)
+_OPENAI_RESPONSES: Final = EngineNeeds(
+    tool_names=Spelling(_LETTERS, 64),
+    call_ids=Spelling(r"\x21-\x7e", 64),
+    call_block=CallBlock("function_call", "call_id", "name"),
+    whole_schemas=True,
+    refused_at_root=_COMBINATIONS,
+    blank_texts=False,
+)
 ENGINE_TRAITS: Final[Mapping[EngineKind, EngineTraits]] = MappingProxyType(
     {
-        "anthropic": EngineTraits(price_list="anthropic"),
-        "openai-chat": EngineTraits(price_list="openai"),
-        "openai-responses": EngineTraits(price_list="openai"),
+        "anthropic": EngineTraits(price_list="anthropic", needs=_ANTHROPIC),
+        "openai-chat": EngineTraits(price_list="openai", needs=_OPENAI_CHAT),
+        "openai-responses": EngineTraits(price_list="openai", needs=_OPENAI_RESPONSES),
         "openai-images": EngineTraits(price_list="openai", image_models="all"),
         "openai-embeddings": EngineTraits(price_list="openai", embeds=True),
         "llama": EngineTraits(local=True, loads_weights=True),

@@ -92,7 +92,8 @@ class Reason(StrEnum):
     UPSTREAM_KEY_REFUSED = "upstream_key_refused", Code.UPSTREAM_FAILED
     UPSTREAM_QUOTA = "upstream_quota", Code.UPSTREAM_FAILED
     TOOL_ARGUMENTS_MALFORMED = "tool_arguments_malformed", Code.UPSTREAM_FAILED
-    TOOL_SCHEMA_NOT_OBJECT = "tool_schema_not_object"
+    TOOL_SCHEMA_WRONG = "tool_schema_wrong"
+    CONVERSATION_ENDS_WITH_ASSISTANT = "conversation_ends_with_assistant"
 
     # Scripts of the scripted engine; rules and steps are counted from 1.
     SCRIPT_RULE_WRONG = "script_rule_wrong"
@@ -124,7 +125,6 @@ class Reason(StrEnum):
     # The pepper door and calls.
     MESSAGES_EMPTY = "messages_empty"
     CONTENT_EMPTY = "content_empty"
-    TOOL_CALL_REPEATED = "tool_call_repeated"
     TOOL_CALL_UNNAMED = "tool_call_unnamed"
     ARGUMENTS_NOT_OBJECT = "arguments_not_object"
     TOOL_RESULT_MISSING = "tool_result_missing"
@@ -307,7 +307,6 @@ class Reason(StrEnum):
     ITEMS_MANY = "items_many"
     ROLE_UNKNOWN = "role_unknown"
     FILE_ID_UNKNOWN = "file_id_unknown"
-    CALL_REPEATED = "call_repeated"
     OUTPUT_MISSING = "output_missing"
     OUTPUT_WITHOUT_CALL = "output_without_call"
     COMPACTION_UNKNOWN = "compaction_unknown"

@@ -91,6 +91,30 @@ _plain = msgspec.json.Decoder(float_hook=_number)
 _sorted = msgspec.json.Encoder(order="sorted")
 
 
+def as_object(data: bytes | Raw) -> tuple[Raw, bool]:
+    """The arguments of a call that was answered long ago, and whether they had to be repaired.
+
+    An object stays as it was spelled, unless it is inside a text; nothing is an empty object; anything else, broken as
+    it may be, is put into one, so that one bad call does not make its conversation unanswerable for ever.
+    """
+    spelled = bytes(data).strip()
+    try:
+        check_part(spelled)
+        value = msgspec.json.decode(spelled)
+    except (GatewayError, msgspec.MsgspecError, RecursionError, UnicodeError):
+        return _wrapped(spelled.decode("utf-8", "replace"))
+    if isinstance(value, dict):
+        return Raw(spelled), False
+    if isinstance(value, str):
+        inner, _ = as_object(value.encode("utf-8", "surrogatepass"))
+        return inner, True
+    return (Raw(b"{}"), True) if value is None else _wrapped(spelled.decode())
+
+
+def _wrapped(text: str) -> tuple[Raw, bool]:
+    return (Raw(encode({"arguments": text})) if text.strip() else Raw(b"{}")), True
+
+
 def canonical(data: bytes | Raw) -> bytes:
     """One spelling for all spellings of the same JSON: sorted members, no blanks, one form for every number.
 

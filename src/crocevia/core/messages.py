@@ -7,10 +7,13 @@ stays `msgspec.Raw` from the wire in to the wire out.
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 from msgspec import Raw
+
+TOOL_NAME_LENGTH: Final = 256
+"""Characters. Engines are told shorter and plainer ones where they need them."""
 
 
 class TextPart(msgspec.Struct, frozen=True, kw_only=True, tag="text", tag_field="type"):

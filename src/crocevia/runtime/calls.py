@@ -18,6 +18,7 @@ from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ModelEvent, StopReason
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
+from crocevia.runtime.fitting import Labels
 from crocevia.runtime.money.estimates import known_usage
 from crocevia.runtime.money.spend import Charge
 from crocevia.runtime.reasoning.routing import Route
@@ -99,6 +100,7 @@ class Call:
         self._opened = self._progress = self._loop.time()
         self._first: float | None = None
         self._over = False
+        self._labels: Labels | None = None
         self._stream = self._ask()
         self._task: asyncio.Task[object] | None = None
         self._timer: asyncio.TimerHandle | None = None
@@ -158,6 +160,8 @@ class Call:
         self._progress = self._loop.time()
         if self._first is None:
             self._first = self._progress
+        if self._labels is not None:
+            batch = self._labels.batch(batch)
         add = self.fold.add
         for event in batch:
             add(event)
@@ -183,6 +187,7 @@ class Call:
 
     def _ask(self) -> Batches:
         route = self._answerer.route
+        self._labels = Labels(route.asked.request, route.fitted) if route.request.tools else None
         return route.engine.call(route.request, deadline=self._opened + self._limits.overall)
 
     def _retreated(self) -> bool:

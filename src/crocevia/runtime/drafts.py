@@ -10,6 +10,7 @@ import msgspec
 from crocevia.core.calls import GenerationOptions, ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.messages import Message, Tool
+from crocevia.runtime.fitting import NOWHERE, Places
 from crocevia.runtime.intake import Attachment
 
 REASONING_TOKENS: Final = 16_000  # the least `max_tokens` of a model that reasons
@@ -35,8 +36,10 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     """For the record."""
     spoiled: Mapping[int, str] = {}
     """By index of a message, why its pieces could not be read."""
-    origins: tuple[int, ...] = ()
-    """Indexes of the messages as the caller counts them; empty: the same."""
+    places: Places = NOWHERE
+    """Where messages and tools stand in the caller's own request."""
+    repaired: tuple[str, ...] = ()
+    """What the door had to repair, for the record."""
     keeps_pieces: bool = False
     """The protocol lets the caller send pieces back."""
     going_on: bool = False

@@ -20,6 +20,7 @@ from crocevia.policy.admission import Admission, Permit
 from crocevia.policy.prices import ceiling, usd
 from crocevia.runtime.calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
 from crocevia.runtime.drafts import CallDraft, compose
+from crocevia.runtime.fitting import Places
 from crocevia.runtime.intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
 from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from crocevia.runtime.reasoning.fingerprints import Fingerprints
@@ -36,6 +37,7 @@ __all__ = [
     "Cut",
     "Estimate",
     "Gateway",
+    "Places",
     "Profile",
     "ProjectSpec",
     "Route",
@@ -254,7 +256,7 @@ class Gateway:
             permit=permit,
             limits=self._limits,
             retreat=lambda answerer: self._retreat(project, answerer),
-            on_end=lambda call, settled: self._end(call, settled, draft.origins),
+            on_end=self._end,
         )
         self._calls.add(call)
         if draft.keeps_pieces and route.blockless is not None:
@@ -357,9 +359,9 @@ class Gateway:
         self._calls.discard(call)
         self._records.put(settled)
 
-    def _end(self, call: Call, settled: SettledCall, origins: tuple[int, ...]) -> None:
+    def _end(self, call: Call, settled: SettledCall) -> None:
         self._calls.discard(call)
-        notes: dict[str, Any] = call.route.notes(origins)
+        notes: dict[str, Any] = call.route.notes()
         if call.fold.thinks and call.fold.stop is not None:
             notes |= proof(self._router.memory, call.route, [piece.block for piece in call.fold.answer().blocks])
         if notes:

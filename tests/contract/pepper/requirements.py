@@ -55,9 +55,9 @@ REQUIREMENTS: tuple[R, ...] = (
     R("P-TOOL-3", "`tool_choice` non fa parte della v1 ed è ignorato.", "Cosa non c'è nella v1"),
     R(
         "P-TOOL-4",
-        "Il nome di un attrezzo è di 1-64 fra lettere senza accenti, cifre, `_` e `-`: come lo vuole ogni provider.",
+        "Un attrezzo può avere qualunque nome fino a 256 caratteri: il provider ne riceve uno che accetta.",
         "Formato `tools`",
-        divergence=_SILENT + "i provider lo rifiutano, noi lo diciamo prima.",
+        divergence=_SILENT + "i provider accettano solo nomi semplici e corti.",
     ),
     # Risposta
     R("P-STOP-1", "`stop_reason` è end_turn o tool_use.", "Risposta"),

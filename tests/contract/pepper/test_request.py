@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -103,11 +104,14 @@ NAMES = {
 
 @requirement("P-TOOL-4")
 @pytest.mark.parametrize("name", NAMES.values(), ids=NAMES.keys())
-def test_a_tool_whose_name_providers_refuse_is_named_before_anything_is_paid(name: str) -> None:
-    assert refused(HELLO | {"tools": [{"name": "ok"}, {"name": name}]}).startswith("tools[1].name: ")
+def test_a_tool_may_have_any_name_of_up_to_256_characters(name: str) -> None:
     called = {"role": "assistant", "tool_calls": [CALL | {"name": name}]}
-    asked = [{"role": "user", "content": "x"}, called, tool_result()]
-    assert refused({"messages": asked}).startswith("messages[1].tool_calls[0].name: ")
+    history = [{"role": "user", "content": "x"}, called, tool_result()]
+    assert answered({"messages": history, "tools": [{"name": "ok"}, {"name": name}]})[0].status == 200
+    long = "n" * 257
+    assert refused(HELLO | {"tools": [{"name": "ok"}, {"name": long}]}).startswith("tools[1].name: ")
+    history[1] = {"role": "assistant", "tool_calls": [CALL | {"name": long}]}
+    assert refused({"messages": history}).startswith("messages[1].tool_calls[0].name: ")
 
 
 @requirement("P-TOOL-4")
@@ -199,11 +203,26 @@ def test_messages_of_another_shape_are_refused_with_their_place(message: Any) ->
 
 
 @requirement("P-MSG-2")
-@pytest.mark.parametrize("arguments", ["{}", [], None, 5, True])
-def test_arguments_must_be_an_object(arguments: Any) -> None:
+@pytest.mark.parametrize(
+    ("arguments", "sent"),
+    [
+        ("{}", {}),
+        ('{"a": 1}', {"a": 1}),
+        ('{"a": ', {"arguments": '{"a":'}),
+        ([], {"arguments": "[]"}),
+        (None, {}),
+        (5, {"arguments": "5"}),
+        (True, {"arguments": "true"}),
+    ],
+)
+def test_arguments_of_an_old_call_that_are_no_object_are_made_one_and_noted(arguments: Any, sent: Any) -> None:
     asked = {"role": "assistant", "tool_calls": [CALL | {"arguments": arguments}]}
-    said = refused({"messages": [*HELLO["messages"], asked, tool_result()]})
-    assert "messages[1].tool_calls[0].arguments" in said
+    exchange, place = answered({"messages": [*HELLO["messages"], asked, tool_result()]})
+    assert exchange.status == 200
+    (call,) = place.engine.requests[0].messages[1].tool_calls
+    assert json.loads(bytes(call.arguments)) == sent
+    (record,) = place.records.settled
+    assert record.notes == {"repaired": ["messages[1].tool_calls[0].arguments"]}
 
 
 @requirement("P-MSG-3")
@@ -231,7 +250,7 @@ USER = {"role": "user", "content": "allora?"}
         ([tool_result("c1")], 1, "c1"),
         ([{"role": "assistant", "content": "x"}, tool_result("c1")], 2, "c1"),
         ([TWO_CALLS, tool_result("c2"), tool_result("c1"), USER, tool_result("c1")], 5, "c1"),
-        ([{"role": "assistant", "tool_calls": [CALL, CALL]}, tool_result("c1")], 1, "id"),
+        ([{"role": "assistant", "tool_calls": [CALL, CALL]}, tool_result("c1")], 1, "c1"),
         ([{"role": "assistant", "tool_calls": [CALL | {"id": ""}]}, tool_result("")], 1, "id"),
     ],
 )
@@ -269,6 +288,7 @@ def test_text_blocks_are_joined_and_attachments_need_their_permission() -> None:
         (b'{"type": "object", "properties": {}, "x": 1.0}', b'{"type": "object", "properties": {}, "x": 1.0}'),
         (b'{ "type":"object" }', b'{ "type":"object" }'),
         (b"{}", b'{"type":"object"}'),
+        (b'{"type":["object","null"]}', b'{"type":"object"}'),
         (b'{"properties":{}}', b'{"properties":{},"type":"object"}'),
         (b'{"type":"object","properties":[]}', b'{"type":"object","properties":{}}'),
         (None, b'{"type":"object","properties":{}}'),
@@ -286,7 +306,7 @@ def test_an_object_schema_arrives_as_it_was_spelled(parameters: bytes | None, ar
 @requirement("P-TOOL-1")
 @pytest.mark.parametrize(
     "parameters",
-    [[], None, "object", 5, {"type": "string"}, {"type": ["object", "null"]}, {"properties": [1]}, {"properties": "x"}],
+    [[], None, "object", 5, {"type": "string"}, {"type": ["string", "null"]}, {"properties": [1]}, {"properties": "x"}],
 )
 def test_parameters_that_are_no_object_schema_are_refused(parameters: Any) -> None:
     tools = [{"name": "a", "parameters": {}}, {"name": "b", "parameters": parameters}]

@@ -204,7 +204,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"input": ""}, "input"),
     ({"input": None}, "input"),
     ({"tools": [{"type": "function", "name": ""}]}, "tools[0].name"),
-    ({"tools": [{"type": "function", "name": "a b"}]}, "tools[0].name"),
+    ({"tools": [{"type": "function", "name": "n" * 257}]}, "tools[0].name"),
     ({"tools": [TOOL, TOOL]}, "tools[1].name"),
     ({"tools": [{"type": "function", "name": "a", "parameters": []}]}, "tools[0].parameters"),
     ({"temperature": 3}, "temperature"),

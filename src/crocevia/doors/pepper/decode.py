@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Final, ParamSpec, TypeVar
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -12,6 +12,7 @@ from crocevia.core import json
 from crocevia.core.calls import GenerationOptions
 from crocevia.core.errors import GatewayError, Reason, Word, say
 from crocevia.core.messages import (
+    TOOL_NAME_LENGTH,
     AssistantMessage,
     Message,
     Part,
@@ -22,7 +23,7 @@ from crocevia.core.messages import (
     UserMessage,
 )
 from crocevia.doors.pepper import blocks, wire
-from crocevia.runtime.gateway import Attachment, CallDraft, ProjectSpec, Wants, check_permission, placeholder
+from crocevia.runtime.gateway import Attachment, CallDraft, Places, ProjectSpec, Wants, check_permission, placeholder
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,7 +89,8 @@ def _drafted(
         bytes_in=bytes_in,
         spoiled=history.spoiled,
         keeps_pieces=True,
-        origins=tuple(history.origins),
+        places=Places(history.origins),
+        repaired=tuple(history.repaired),
     )
 
 
@@ -123,19 +125,22 @@ class _Round:
 
     def __init__(self) -> None:
         self.index = 0
-        self.waiting: dict[str, None] = {}
+        self.waiting: dict[str, int] = {}
         self.answered: set[str] = set()
 
     def open(self, index: int, calls: tuple[ToolCall, ...]) -> None:
+        """Two calls may have one id: some providers give every call the same, and then there are two results."""
         self.index = index
-        self.waiting = dict.fromkeys(call.id for call in calls)
+        self.waiting = {}
+        for call in calls:
+            self.waiting[call.id] = self.waiting.get(call.id, 0) + 1
         self.answered = set()
-        if len(self.waiting) != len(calls):
-            raise GatewayError(Reason.TOOL_CALL_REPEATED, param=f"messages[{index}].tool_calls", index=index)
 
     def take(self, index: int, call_id: str) -> None:
-        if call_id in self.waiting:
-            del self.waiting[call_id]
+        left = self.waiting.pop(call_id, 0)
+        if left:
+            if left > 1:
+                self.waiting[call_id] = left - 1
             self.answered.add(call_id)
             return
         reason = Reason.TOOL_RESULT_REPEATED if call_id in self.answered else Reason.TOOL_RESULT_UNKNOWN
@@ -151,12 +156,13 @@ class _Round:
 
 
 class _History:
-    """The messages so far, as core values. origins: their indexes on the wire. spoiled: see `CallDraft`."""
+    """The messages so far, as core values. origins: their indexes on the wire. spoiled, repaired: see `CallDraft`."""
 
     def __init__(self, wants: Wants) -> None:
         self.messages: list[Message] = []
         self.origins: list[int] = []
         self.spoiled: dict[int, str] = {}
+        self.repaired: list[str] = []
         self.attachments: list[Attachment] = []
         self._wants = wants
         self._pending = _Round()
@@ -209,7 +215,7 @@ class _History:
 
     def _assistant(self, index: int, message: wire.Assistant) -> None:
         asked = message.tool_calls
-        calls = None if asked is None else tuple(_asked(index, at, call) for at, call in enumerate(asked))
+        calls = None if asked is None else tuple(self._asked(index, at, call) for at, call in enumerate(asked))
         pieces = blocks.read(message.blocchi or (), message.content, calls)
         said = AssistantMessage(
             text=(pieces.text if message.content is None else message.content) or None,
@@ -222,24 +228,23 @@ class _History:
                 self.spoiled[len(self.messages)] = pieces.spoiled
             self._keep(index, said)
 
-
-def _asked(index: int, position: int, call: wire.AskedTool) -> ToolCall:
-    path = f"messages[{index}].tool_calls[{position}]"
-    if not call.id or not call.name:
-        raise GatewayError(Reason.TOOL_CALL_UNNAMED, param=path, path=path)
-    _check_name(call.name, f"{path}.name")
-    if memoryview(call.arguments)[0] != _BRACE:
-        raise GatewayError(Reason.ARGUMENTS_NOT_OBJECT, param=f"{path}.arguments", path=f"{path}.arguments")
-    json.check_part(call.arguments, f"{path}.arguments")
-    return ToolCall(id=call.id, name=call.name, arguments=call.arguments.copy())
+    def _asked(self, index: int, position: int, call: wire.AskedTool) -> ToolCall:
+        path = f"messages[{index}].tool_calls[{position}]"
+        if not call.id or not call.name:
+            raise GatewayError(Reason.TOOL_CALL_UNNAMED, param=path, path=path)
+        _check_name(call.name, f"{path}.name")
+        arguments, repaired = json.as_object(call.arguments)
+        if repaired:
+            self.repaired.append(f"{path}.arguments")
+        return ToolCall(id=call.id, name=call.name, arguments=arguments)
 
 
 # tools
 
 
 def _check_name(name: str, path: str) -> None:
-    if not wire.TOOL_NAME.fullmatch(name):
-        raise GatewayError(Reason.TOOL_NAME_REFUSED, param=path, path=path, name=name[:_ID_LENGTH])
+    if len(name) > TOOL_NAME_LENGTH:
+        raise GatewayError(Reason.TOOL_NAME_REFUSED, param=path, path=path, limit=TOOL_NAME_LENGTH)
 
 
 def _tool(index: int, tool: wire.OfferedTool, seen: set[str]) -> Tool:
@@ -253,29 +258,12 @@ def _tool(index: int, tool: wire.OfferedTool, seen: set[str]) -> Tool:
     return Tool(name=tool.name, description=tool.description or "", parameters=_parameters(index, tool.parameters))
 
 
-class _Schema(msgspec.Struct):
-    type: Any = None
-    properties: Any = UNSET
-
-
 def _parameters(index: int, schema: Raw | msgspec.UnsetType) -> Raw:
-    """An object schema, spelled as it came unless it left out what can only mean one thing."""
+    """A schema as it came."""
     if schema is UNSET:
         return _NO_PARAMETERS
     path = f"tools[{index}].parameters"
     if memoryview(schema)[0] != _BRACE:
         raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=path, path=path)
     json.check_part(schema, path)
-    root = msgspec.json.decode(schema, type=_Schema)
-    empty = root.properties == []  # how PHP spells an object without members
-    if root.type not in (None, "object") or not (empty or root.properties is UNSET or _is_object(root.properties)):
-        raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=path, path=path)
-    if root.type == "object" and not empty:
-        return schema.copy()
-    members: dict[str, Raw] = msgspec.json.decode(schema, type=dict[str, Raw])
-    fixed = members | {"type": Raw(b'"object"')} | ({"properties": Raw(b"{}")} if empty else {})
-    return Raw(json.encode(fixed))
-
-
-def _is_object(value: object) -> bool:
-    return isinstance(value, dict)
+    return schema.copy()

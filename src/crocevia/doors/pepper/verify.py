@@ -10,7 +10,7 @@ from crocevia.doors.pepper import wire_reports as reports
 from crocevia.doors.pepper.agent import check_mode
 from crocevia.doors.pepper.caller import Request
 from crocevia.doors.pepper.errors import TABLE
-from crocevia.runtime.gateway import CallDraft, Estimate, Gateway, ProjectSpec, Route
+from crocevia.runtime.gateway import CallDraft, Estimate, Gateway, Places, ProjectSpec, Route
 
 
 async def verify(gateway: Gateway, request: Request) -> Response:
@@ -38,7 +38,7 @@ async def _examine(gateway: Gateway, request: wire.Request, project: ProjectSpec
     return reports.Report(
         accettata=not problems,
         problemi=[_problem(error) for error in problems],
-        ragionamento_perso=_lost(route, found.origins),
+        ragionamento_perso=_lost(route, found.places),
         app_senza_blocchi=bool(route and route.blockless and route.asked.model.reasoning != "off"),
         istruzioni=route.request.system if route is not None else None,
         risponde=_answerer(route) if route is not None else None,
@@ -52,10 +52,10 @@ def _problem(error: GatewayError) -> reports.Problem:
     return reports.Problem(stato=status, codice=word, campo=error.param, spiegazione=render(error.message, "it"))
 
 
-def _lost(route: Route | None, origins: tuple[int, ...]) -> list[reports.Lost]:
+def _lost(route: Route | None, places: Places) -> list[reports.Lost]:
     return [
         reports.Lost(
-            messaggio=origins[loss.index],
+            messaggio=places.index(loss.index),
             motivo=reports.LOSSES[loss.why][0],
             spiegazione=render(say(reports.LOSSES[loss.why][1]), "it"),
         )

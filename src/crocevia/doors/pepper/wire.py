@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 import msgspec
@@ -15,9 +14,6 @@ MAX_BODY: Final = 32 * 1024 * 1024
 DEFAULT_MAX_TOKENS: Final = 4096
 MIN_MAX_TOKENS: Final = 256
 MAX_MAX_TOKENS: Final = 32_000
-
-# What every provider takes as the name of a tool: a project may change its model, and a reserve may step in.
-TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 ENCODE: Final = "agente"  # how the record calls this kind of call
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -38,15 +39,19 @@ class Placed(NamedTuple):
 
 
 class Conversation(msgspec.Struct, frozen=True):
-    """system: what system and developer items say, in order. documents: texts of files, fenced.
-
-    known: how many of the messages come from earlier requests.
-    """
+    """What items say."""
 
     system: tuple[str, ...]
+    """What system and developer items say, in order."""
     documents: tuple[str, ...]
+    """Texts of files, fenced."""
     messages: tuple[Message, ...]
     known: int = 0
+    """How many of the messages come from earlier requests."""
+    paths: tuple[str, ...] = ()
+    """Where each message stands in the request."""
+    repaired: tuple[str, ...] = ()
+    """Paths of arguments that were no object."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -132,11 +137,14 @@ class _Building:
     def __init__(self, taken: Mapping[str, Taken]) -> None:
         self._placing = Placing(taken)
         self._messages: list[Message] = []
+        self._paths: list[str] = []
+        self._repaired: list[str] = []
+        self._path = ""
         self._system: list[str] = []
         self._text: list[str] = []
-        self._calls: dict[str, ToolCall] = {}
+        self._calls: list[ToolCall] = []
         self._opaque: Opaque | None = None
-        self._outputs: dict[str, Placed] = {}
+        self._outputs: dict[str, deque[Placed]] = {}
         self._asked: set[str] = set()
         self._known: int | None = None
 
@@ -151,7 +159,7 @@ class _Building:
         """Results are looked for by id: they need not stand right behind their calls."""
         if place.item.type == "function_call_output":
             call_id = _needed(place, "call_id", place.item.call_id)
-            self._outputs[call_id] = place
+            self._outputs.setdefault(call_id, deque()).append(place)
 
     def message(self, place: Placed) -> None:
         role, content = place.item.role, place.item.content
@@ -162,12 +170,13 @@ class _Building:
         elif role == "assistant":
             if self._calls and not self._text:
                 self._close()
+            self._begin(place)
             self._text.append(parts.joined(content, path))
         elif role == "user":
             self._close()
             said = self._placing.parts(content, path)
             if said:
-                self._messages.append(UserMessage(parts=said))
+                self._say(UserMessage(parts=said), place.path)
         else:
             raise GatewayError(Reason.ROLE_UNKNOWN, param=f"{place.path}.role", path=f"{place.path}.role")
 
@@ -175,10 +184,12 @@ class _Building:
         item = place.item
         call_id = _needed(place, "call_id", item.call_id)
         name = _needed(place, "name", item.name)
-        if call_id in self._asked:
-            raise GatewayError(Reason.CALL_REPEATED, param=f"{place.path}.call_id", id=call_id[:_ID])
         self._asked.add(call_id)
-        self._calls[call_id] = ToolCall(id=call_id, name=name, arguments=_arguments(place, item.arguments))
+        self._begin(place)
+        arguments, repaired = json.as_object((item.arguments or "{}").encode("utf-8", "surrogatepass"))
+        if repaired:
+            self._repaired.append(f"{place.path}.arguments")
+        self._calls.append(ToolCall(id=call_id, name=name, arguments=arguments))
 
     def function_call_output(self, place: Placed) -> None:
         if place.item.call_id not in self._asked:
@@ -199,7 +210,7 @@ class _Building:
             raise GatewayError(Reason.COMPACTION_UNKNOWN, param=param, path=param)
         self._close()
         told = f"[Summary of the conversation so far]\n{sealed.summary}"
-        self._messages.append(UserMessage(parts=(TextPart(text=told),)))
+        self._say(UserMessage(parts=(TextPart(text=told),)), place.path)
 
     def item_reference(self, place: Placed) -> None:
         """What could be followed was; the rest adds nothing."""
@@ -207,27 +218,48 @@ class _Building:
     def whole(self) -> Conversation:
         self._close()
         known = self._known or 0
-        return Conversation(tuple(self._system), tuple(self._placing.documents), tuple(self._messages), known)
+        return Conversation(
+            tuple(self._system),
+            tuple(self._placing.documents),
+            tuple(self._messages),
+            known,
+            tuple(self._paths),
+            tuple(self._repaired),
+        )
+
+    def _say(self, message: Message, path: str) -> None:
+        self._messages.append(message)
+        self._paths.append(path)
+
+    def _begin(self, place: Placed) -> None:
+        """A message of the assistant's is where its first item is."""
+        if not self._text and not self._calls:
+            self._path = place.path
 
     def _close(self) -> None:
         """End the assistant's message; the results of its calls follow at once."""
-        text, calls, opaque = "".join(self._text), tuple(self._calls.values()), self._opaque
-        self._text, self._calls, self._opaque = [], {}, None
+        text, calls, opaque = "".join(self._text), tuple(self._calls), self._opaque
+        self._text, self._calls, self._opaque = [], [], None
         if not text and not calls:
             return
-        self._messages.append(AssistantMessage(text=text or None, tool_calls=calls, opaque=opaque))
+        self._say(AssistantMessage(text=text or None, tool_calls=calls, opaque=opaque), self._path)
         pictures: list[FilePart] = []
         for call in calls:
-            content, shown = self._result(call)
-            self._messages.append(ToolMessage(call_id=call.id, content=content))
+            place = self._output(call)
+            content, shown = self._result(place)
+            self._say(ToolMessage(call_id=call.id, content=content), place.path)
             pictures += shown
         if pictures:
-            self._messages.append(UserMessage(parts=tuple(pictures)))
+            self._say(UserMessage(parts=tuple(pictures)), self._paths[-1])
 
-    def _result(self, call: ToolCall) -> tuple[str, list[FilePart]]:
-        place = self._outputs.get(call.id)
-        if place is None:
+    def _output(self, call: ToolCall) -> Placed:
+        """The next result of this id: a provider may give several calls the same."""
+        waiting = self._outputs.get(call.id)
+        if not waiting:
             raise GatewayError(Reason.OUTPUT_MISSING, param="input", id=call.id[:_ID])
+        return waiting.popleft() if len(waiting) > 1 else waiting[0]
+
+    def _result(self, place: Placed) -> tuple[str, list[FilePart]]:
         found = self._placing.parts(place.item.output, f"{place.path}.output")
         text = "".join(part.text for part in found if isinstance(part, TextPart))
         return text, [part for part in found if isinstance(part, FilePart)]
@@ -248,17 +280,6 @@ def _needed(place: Placed, name: str, value: str | None) -> str:
         param = f"{place.path}.{name}"
         raise GatewayError(Reason.FIELD_NEEDED, param=param, field=param)
     return value
-
-
-def _arguments(place: Placed, text: str | None) -> Raw:
-    spelled = (text or "").strip() or "{}"
-    try:
-        msgspec.json.decode(spelled, type=dict)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
-        param = f"{place.path}.arguments"
-        raise GatewayError(Reason.ARGUMENTS_NOT_OBJECT, param=param, path=param) from None
-    json.check_part(spelled.encode(), f"{place.path}.arguments")
-    return Raw(spelled.encode())
 
 
 def decoded(stored: bytes) -> list[wire.Item]:

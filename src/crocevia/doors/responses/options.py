@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any, Final, get_args
 
 import msgspec
@@ -11,52 +10,62 @@ from msgspec import Raw
 from crocevia.core import json
 from crocevia.core.calls import AnswerFormat, Effort, Reasoning, ToolChoice
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.messages import Tool
+from crocevia.core.messages import TOOL_NAME_LENGTH, Tool
 from crocevia.doors.responses import wire
 
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
-_NAME: Final = re.compile(r"[a-zA-Z0-9_.-]{1,128}")
 NULL: Final = bytes(wire.NOTHING)
 _WORDS: Final = frozenset({"auto", "none", "required"})
 
 
 class Tools(msgspec.Struct, frozen=True):
-    """offered: what the model sees. choice: what it may or must do with it. shown: all, as the answer repeats them."""
+    """The tools of a request."""
 
     offered: tuple[Tool, ...]
+    """What the model sees."""
     choice: ToolChoice
+    """What it may or must do with it."""
     shown: tuple[wire.ShownTool, ...]
+    """All, as the answer repeats them."""
     shown_choice: str | dict[str, Any]
+    paths: tuple[str, ...] = ()
+    """Where each offered one stands in the request."""
 
 
-def tools(given: list[wire.Tool] | None, choice: str | wire.Choice | None) -> Tools:
-    """Raises GatewayError(INVALID_REQUEST) that names the tool or the choice."""
-    functions = {tool.name or "": tool for tool in _functions(given or [])}
+def tools(given: list[wire.Tool] | None, choice: str | wire.Choice | None, inside: str = "") -> Tools:
+    """inside: where a tool has its fields, if not in itself.
+
+    Raises GatewayError(INVALID_REQUEST) that names the tool or the choice.
+    """
+    placed = _functions(given or [], inside)
+    functions = {tool.name or "": tool for tool in placed.values()}
     offered = {name: _offered(tool) for name, tool in functions.items()}
     allowed, chosen, shown = _choose(choice, list(offered))
     visible = tuple(tool for name, tool in offered.items() if name in allowed)
     if chosen.mode == "required" and not visible:
         raise GatewayError(Reason.CHOICE_WITHOUT_TOOLS, param="tool_choice")
-    return Tools(visible, chosen, tuple(map(_shown, functions.values())), shown)
+    paths = tuple(path for path, tool in placed.items() if tool.name in allowed)
+    return Tools(visible, chosen, tuple(map(_shown, functions.values())), shown, paths)
 
 
-def _functions(given: list[wire.Tool]) -> list[wire.Tool]:
+def _functions(given: list[wire.Tool], inside: str) -> dict[str, wire.Tool]:
+    """By their paths."""
     found: dict[str, wire.Tool] = {}
+    names: set[str] = set()
     for index, tool in enumerate(given):
         if tool.type != "function":
             continue  # a hosted tool of somebody else's: nobody here could run it
-        name = tool.name or ""
-        if not _NAME.fullmatch(name):
-            raise GatewayError(Reason.TOOL_NAME, param=f"tools[{index}].name", path=f"tools[{index}].name")
-        if name in found:
-            raise GatewayError(Reason.TOOL_REPEATED, param=f"tools[{index}].name", index=index, name=name)
+        path, name = f"tools[{index}]{inside}", tool.name or ""
+        if not 0 < len(name) <= TOOL_NAME_LENGTH:
+            raise GatewayError(Reason.TOOL_NAME, param=f"{path}.name", path=f"{path}.name", limit=TOOL_NAME_LENGTH)
+        if name in names:
+            raise GatewayError(Reason.TOOL_REPEATED, param=f"{path}.name", index=index, name=name)
         if not _is_object(tool.parameters):
-            raise GatewayError(
-                Reason.PARAMETERS_NOT_OBJECT, param=f"tools[{index}].parameters", path=f"tools[{index}].parameters"
-            )
-        json.check_part(tool.parameters, f"tools[{index}].parameters")
-        found[name] = tool
-    return list(found.values())
+            raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=f"{path}.parameters", path=f"{path}.parameters")
+        json.check_part(tool.parameters, f"{path}.parameters")
+        names.add(name)
+        found[path] = tool
+    return found
 
 
 def _is_object(schema: Raw) -> bool:
@@ -133,6 +142,13 @@ def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:
     return AnswerFormat(
         param=param, name=given.name or "", schema=Raw(schema), strict=bool(given.strict), description=given.description
     )
+
+
+def effort(given: str | None, param: str) -> Effort | None:
+    """Raises GatewayError(INVALID_REQUEST) for an effort that there is not."""
+    if given is not None and given not in _EFFORTS:
+        raise GatewayError(Reason.CHOICE_OF, param=param, path=param, choices=", ".join(_EFFORTS))
+    return given  # type: ignore[return-value]  # it is a known word
 
 
 def reasoning(given: wire.Reasoning | None) -> Reasoning:

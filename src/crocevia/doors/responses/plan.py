@@ -22,7 +22,7 @@ from crocevia.doors.responses.services import Services
 from crocevia.doors.responses.targets import Target
 from crocevia.runtime.answers_store import Link, StoredResponse, previous_missing
 from crocevia.runtime.control.operators import Operator
-from crocevia.runtime.gateway import CallDraft
+from crocevia.runtime.gateway import CallDraft, Places
 from crocevia.runtime.turns.run_service import ChatPosition, RunRequest, RunSpec
 
 ENCODE: Final = "responses"
@@ -144,6 +144,8 @@ async def make(
         messages=messages,
         system="\n\n".join(text for text in (target.system, system) if text) or None,
         tools=tools.offered,
+        places=Places(talk.paths[len(talk.messages) - len(messages) :], tools.paths),
+        repaired=talk.repaired,
         options=GenerationOptions(
             max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
             stream=bool(request.stream or request.background),

@@ -9,15 +9,16 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 from msgspec import Raw
 
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest, ReasoningMode
-from crocevia.core.catalogue import EngineSpec
+from crocevia.core.catalogue import ENGINE_TRAITS, EngineSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
+from crocevia.core.needs import Continuation
 from crocevia.engines.anthropic.stream import DIALECT, AnthropicDecoder
 from crocevia.engines.context import EngineContext
 from crocevia.engines.upstream import reasoning, sampling, shapes
@@ -25,7 +26,6 @@ from crocevia.engines.upstream.driver import UpstreamEngine
 
 _BASE_URL = "https://api.anthropic.com"
 _VERSION = "2023-06-01"
-_IDS = re.compile(r"[a-zA-Z0-9_-]+")
 _MARK = {"type": "ephemeral"}
 _IMAGES = frozenset({"image/jpeg", "image/png", "image/gif", "image/webp"})
 _BLANK_TEXT = re.compile(rb'"text"\s*:\s*"(?:\s|\\[nrtu0-9a-fA-F])*"')
@@ -91,7 +91,7 @@ class AnthropicDialect:
         return msgspec.json.encode(body)
 
     def abilities(self, model: str) -> Abilities:
-        return Abilities(quiet=_CANNOT_STOP.search(model) is None, documents=True, images=True)
+        return _ABILITIES[_CANNOT_STOP.search(model) is None, _ends_with_assistant(model)]
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
         if _thinking(request.model, _mode(request)) in _THINKS:
@@ -102,6 +102,25 @@ class AnthropicDialect:
 
     def decoder(self) -> AnthropicDecoder:
         return AnthropicDecoder()
+
+
+def _ends_with_assistant(model: str) -> Continuation:
+    """Whether a model goes on with what its history makes it have said; those that cannot are the newer ones."""
+    if "claude" not in model or any(pattern.search(model) for pattern, _ in _FAMILIES[:2]):
+        return "without_reasoning"
+    return "never"
+
+
+_ABILITIES: dict[tuple[bool, Continuation], Abilities] = {
+    (can_stop, end): Abilities(
+        without_reasoning=can_stop,
+        documents=True,
+        images=True,
+        needs=msgspec.structs.replace(ENGINE_TRAITS["anthropic"].needs, ends_with_assistant=end),
+    )
+    for can_stop in (True, False)
+    for end in get_args(Continuation)
+}
 
 
 def _limits(request: ModelRequest) -> dict[str, Any]:
@@ -156,22 +175,16 @@ def _thinking(model: str, mode: ReasoningMode) -> str | None:
 
 def _tools(tools: tuple[Tool, ...]) -> list[dict[str, Any]]:
     encoded: list[dict[str, Any]] = [
-        {"name": tool.name, "description": tool.description, "input_schema": shapes.parameters(tool)} for tool in tools
+        {"name": tool.name, "description": tool.description, "input_schema": tool.parameters} for tool in tools
     ]
     encoded[-1]["cache_control"] = _MARK
     return encoded
 
 
 def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
-    """User and tool messages that follow each other are one user message: all results of a round belong together.
-
-    A history that was shortened may begin with an answer, which the provider does not take: a stand-in goes first.
-    """
+    """User and tool messages that follow each other are one user message: all results of a round belong together."""
     encoded: list[dict[str, Any]] = []
     users: list[list[dict[str, Any]]] = []
-    if messages and isinstance(messages[0], AssistantMessage):
-        users.append([{"type": "text", "text": shapes.NO_TEXT}])
-        encoded.append({"role": "user", "content": users[0]})
     for message in messages:
         if isinstance(message, AssistantMessage):
             content = _assistant(message)
@@ -194,8 +207,7 @@ def _assistant(message: AssistantMessage) -> Raw | list[dict[str, Any]]:
     if message.text and message.text.strip():
         blocks.append({"type": "text", "text": message.text})
     blocks += [
-        {"type": "tool_use", "id": shapes.wire_id(call.id, _IDS), "name": call.name, "input": call.arguments}
-        for call in message.tool_calls
+        {"type": "tool_use", "id": call.id, "name": call.name, "input": call.arguments} for call in message.tool_calls
     ]
     return blocks
 
@@ -225,8 +237,8 @@ def _is_blank(piece: Raw) -> bool:
 def _result(message: ToolMessage) -> list[dict[str, Any]]:
     result: dict[str, Any] = {
         "type": "tool_result",
-        "tool_use_id": shapes.wire_id(message.call_id, _IDS),
-        "content": message.content if message.content.strip() else shapes.NO_OUTPUT,
+        "tool_use_id": message.call_id,
+        "content": message.content,
     }
     if message.is_error:
         result["is_error"] = True
@@ -234,14 +246,11 @@ def _result(message: ToolMessage) -> list[dict[str, Any]]:
 
 
 def _user(message: UserMessage) -> list[dict[str, Any]]:
-    blocks = [block for part in message.parts if (block := _part(part)) is not None]
-    return blocks or [{"type": "text", "text": shapes.NO_TEXT}]
+    return [_part(part) for part in message.parts]
 
 
-def _part(part: Part) -> dict[str, Any] | None:
-    if isinstance(part, TextPart):
-        return {"type": "text", "text": part.text} if part.text.strip() else None
-    return _file(part)
+def _part(part: Part) -> dict[str, Any]:
+    return {"type": "text", "text": part.text} if isinstance(part, TextPart) else _file(part)
 
 
 def _file(part: FilePart) -> dict[str, Any]:
@@ -253,7 +262,7 @@ def _file(part: FilePart) -> dict[str, Any]:
     if part.media_type == "application/pdf":
         return {"type": "document", "source": _base64(part), **named}
     if part.kind == "document" and part.media_type.startswith("text/"):
-        text = part.data.decode("utf-8", "replace") or shapes.NO_TEXT
+        text = part.data.decode("utf-8", "replace") or "(no text)"
         return {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": text}, **named}
     raise shapes.unsupported(part)
 

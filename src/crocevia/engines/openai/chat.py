@@ -5,7 +5,6 @@ Only OpenAI's own addresses are sent fields that other servers do not know.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
@@ -13,7 +12,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
-from crocevia.core.catalogue import EngineSpec
+from crocevia.core.catalogue import ENGINE_TRAITS, EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat_stream import ChatDecoder
@@ -21,7 +20,6 @@ from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 
 BASE_URL = "https://api.openai.com/v1"
-_IDS = re.compile(r"[\x21-\x7e]{1,40}")
 
 
 def build(spec: EngineSpec, context: EngineContext) -> UpstreamEngine:
@@ -50,6 +48,8 @@ class ChatDialect:
         self.probe_url = f"{base}/models"
         self.headers: Mapping[str, str] = bearer(api_key)
         self._official = is_official(base)
+        needs = ENGINE_TRAITS["openai-chat"].needs
+        self._abilities = Abilities(documents=self._official, images=True, needs=needs)
 
     def encode(self, request: ModelRequest) -> bytes:
         # OpenAI's reasoning models refuse the old name of the limit; older servers do not know the new one.
@@ -73,7 +73,7 @@ class ChatDialect:
         return msgspec.json.encode(body)
 
     def abilities(self, model: str) -> Abilities:
-        return Abilities(documents=self._official, images=True)
+        return self._abilities
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
         return sampling.ALL
@@ -95,24 +95,19 @@ class ChatDialect:
         if isinstance(message, UserMessage):
             return {"role": "user", "content": self._content(message)}
         if isinstance(message, ToolMessage):
-            call_id = shapes.wire_id(message.call_id, _IDS)
-            return {"role": "tool", "tool_call_id": call_id, "content": shapes.result_text(message)}
+            return {"role": "tool", "tool_call_id": message.call_id, "content": shapes.result_text(message)}
         return _assistant(message)
 
     def _content(self, message: UserMessage) -> str | list[dict[str, Any]]:
-        parts = [encoded for part in message.parts if (encoded := self._part(part)) is not None]
-        if not parts:
-            return shapes.NO_TEXT
+        parts = [self._part(part) for part in message.parts]
         if len(parts) == 1 and parts[0]["type"] == "text":
             # The plain form, which every server takes.
             text: str = parts[0]["text"]
             return text
         return parts
 
-    def _part(self, part: Part) -> dict[str, Any] | None:
-        if isinstance(part, TextPart):
-            return {"type": "text", "text": part.text} if part.text.strip() else None
-        return self._file(part)
+    def _part(self, part: Part) -> dict[str, Any]:
+        return {"type": "text", "text": part.text} if isinstance(part, TextPart) else self._file(part)
 
     def _file(self, part: FilePart) -> dict[str, Any]:
         if part.kind == "image":
@@ -145,7 +140,7 @@ def _format(wanted: AnswerFormat) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": shapes.parameters(tool)}
+    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
     return {"type": "function", "function": function}
 
 
@@ -154,7 +149,7 @@ def _assistant(message: AssistantMessage) -> dict[str, Any] | None:
     if message.tool_calls:
         encoded["tool_calls"] = [
             {
-                "id": shapes.wire_id(call.id, _IDS),
+                "id": call.id,
                 "type": "function",
                 "function": {"name": call.name, "arguments": bytes(call.arguments).decode()},
             }

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core.calls import Abilities, AnswerFormat, ModelRequest
-from crocevia.core.catalogue import EngineSpec
+from crocevia.core.catalogue import ENGINE_TRAITS, EngineSpec
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, TextPart, Tool, ToolMessage, UserMessage
 from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat import BASE_URL, bearer, is_official
@@ -21,7 +21,6 @@ from crocevia.engines.openai.responses_stream import DIALECT, ResponsesDecoder
 from crocevia.engines.upstream import reasoning, sampling, shapes
 from crocevia.engines.upstream.driver import UpstreamEngine
 
-_IDS = re.compile(r"[\x21-\x7e]{1,64}")
 # These families cannot reason and refuse to be asked for it.
 _UNREASONING = re.compile(r"(gpt-3|gpt-4|chatgpt-4)")
 
@@ -45,6 +44,8 @@ class ResponsesDialect:
         self.probe_url = f"{base}/models"
         self.headers: Mapping[str, str] = bearer(api_key)
         self._official = is_official(base)
+        needs = ENGINE_TRAITS["openai-responses"].needs
+        self._abilities = Abilities(documents=self._official, images=True, needs=needs)
 
     def encode(self, request: ModelRequest) -> bytes:
         body: dict[str, Any] = {
@@ -73,7 +74,7 @@ class ResponsesDialect:
         return msgspec.json.encode(body)
 
     def abilities(self, model: str) -> Abilities:
-        return Abilities(documents=self._official, images=True)
+        return self._abilities
 
     def takes(self, request: ModelRequest) -> frozenset[str]:
         return _SAMPLING if _UNREASONING.match(request.model) or not self._official else frozenset()
@@ -110,18 +111,16 @@ def _tool(tool: Tool) -> dict[str, Any]:
         "type": "function",
         "name": tool.name,
         "description": tool.description,
-        "parameters": shapes.parameters(tool),
+        "parameters": tool.parameters,
         "strict": False,
     }
 
 
 def _items(message: Message) -> list[Any]:
     if isinstance(message, UserMessage):
-        parts = [encoded for part in message.parts if (encoded := _part(part)) is not None]
-        return [{"role": "user", "content": parts or [{"type": "input_text", "text": shapes.NO_TEXT}]}]
+        return [{"role": "user", "content": [_part(part) for part in message.parts]}]
     if isinstance(message, ToolMessage):
-        call_id = shapes.wire_id(message.call_id, _IDS)
-        return [{"type": "function_call_output", "call_id": call_id, "output": shapes.result_text(message)}]
+        return [{"type": "function_call_output", "call_id": message.call_id, "output": shapes.result_text(message)}]
     if message.opaque is not None and message.opaque.dialect == DIALECT:
         return msgspec.json.decode(message.opaque.blocks, type=list[Raw])
     return _assistant(message)
@@ -134,7 +133,7 @@ def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:
     items += [
         {
             "type": "function_call",
-            "call_id": shapes.wire_id(call.id, _IDS),
+            "call_id": call.id,
             "name": call.name,
             "arguments": bytes(call.arguments).decode(),
         }
@@ -143,10 +142,8 @@ def _assistant(message: AssistantMessage) -> list[dict[str, Any]]:
     return items
 
 
-def _part(part: Part) -> dict[str, Any] | None:
-    if isinstance(part, TextPart):
-        return {"type": "input_text", "text": part.text} if part.text.strip() else None
-    return _file(part)
+def _part(part: Part) -> dict[str, Any]:
+    return {"type": "input_text", "text": part.text} if isinstance(part, TextPart) else _file(part)
 
 
 def _file(part: FilePart) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from crocevia.core.history import open_round
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
 from crocevia.documents.intake import Taken
 from crocevia.runtime.drafts import CallDraft
+from crocevia.runtime.fitting import Fitted, fit
 from crocevia.runtime.reasoning.fingerprints import NOTE, Fingerprints, Trail
 
 MISSING: Final = "missing"
@@ -47,30 +48,35 @@ class RoutingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Route(msgspec.Struct, frozen=True, kw_only=True):
-    """Who answers, and what is sent. asked: what was decided about. quiet: without reasoning, though the model reasons.
-
-    blockless: whether the app sent no pieces in its open round; None when there is no such round. files: what took the
-    place of the placeholders in `request`.
-    """
+    """Who answers, and what is sent."""
 
     asked: RoutingRequest
+    """What was decided about."""
     model: ModelSpec
     engine: Engine
     request: ModelRequest
+    """As the engine takes it."""
+    fitted: Fitted
+    """What was done to the request for that; its own `request` still has placeholders for files."""
     losses: tuple[Loss, ...] = ()
-    quiet: bool = False
+    without_reasoning: bool = False
+    """Though the model reasons."""
     blockless: bool | None = None
+    """Whether the app sent no pieces in its open round; None when there is no such round."""
     files: tuple[Taken, ...] = ()
+    """What took the place of the placeholders in `request`."""
 
-    def notes(self, origins: tuple[int, ...] = ()) -> dict[str, Any]:
-        """For the record; empty when there is nothing to say. origins: indexes as the caller counts them."""
+    def notes(self) -> dict[str, Any]:
+        """For the record; empty when there is nothing to say."""
         found: dict[str, Any] = {}
         if self.losses:
+            places = self.asked.draft.places
             found["reasoning_lost"] = [
-                {"message": origins[loss.index] if origins else loss.index, "why": loss.why}
-                for loss in self.losses[:_NOTED]
+                {"message": places.index(loss.index), "why": loss.why} for loss in self.losses[:_NOTED]
             ]
-        if self.quiet:
+        if changed := (*self.asked.draft.repaired, *self.fitted.changed):
+            found["repaired"] = list(changed[:_NOTED])
+        if self.without_reasoning:
             found["answered_for" if self.model.name != self.asked.model.name else "quiet"] = self.asked.model.name
         return found
 
@@ -91,18 +97,22 @@ class Router:
         rounds = open_round(request.messages)
         spoiled = asked.draft.spoiled
         if not rounds and not spoiled and not any(map(_opaque, request.messages)):
-            return Route(asked=asked, model=model, engine=engine, request=request)
+            return _fitted(asked, model, engine, request)
         losses = self._judge(asked, engine)
         lost = {loss.index for loss in losses}
         missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in spoiled]
         blockless = bool(missing) if rounds else None
         if lost:
             request = msgspec.structs.replace(request, messages=_kept(request.messages, lost))
-        route = Route(asked=asked, model=model, engine=engine, request=request, losses=losses, blockless=blockless)
         if model.reasoning == "off" or not (missing or lost.intersection(rounds)):
-            return route
+            return _fitted(asked, model, engine, request, losses=losses, blockless=blockless)
         losses = tuple(sorted([*losses, *(Loss(i, MISSING) for i in missing)], key=lambda loss: loss.index))
-        return self._without_reasoning(msgspec.structs.replace(route, losses=losses), models, missing)
+        found = self._without_reasoning(asked, request.messages, models, missing)
+        if found is None:
+            # They came, but are worth nothing any more: the answer is a little less reasoned.
+            return _fitted(asked, model, engine, request, losses=losses, blockless=blockless)
+        model, engine, request = found
+        return _fitted(asked, model, engine, request, losses=losses, blockless=blockless, without_reasoning=True)
 
     def retreat(self, route: Route, models: Mapping[str, ModelSpec]) -> Route | None:
         """What to try when the provider rejected `route` before its first word; None when that would change nothing.
@@ -126,22 +136,26 @@ class Router:
             return None
         return msgspec.structs.replace(found, blockless=route.blockless) if _can_be_given(route.files, found) else None
 
-    def _without_reasoning(self, route: Route, models: Mapping[str, ModelSpec], missing: list[int]) -> Route:
-        asked = route.asked
+    def _without_reasoning(
+        self, asked: RoutingRequest, messages: tuple[Message, ...], models: Mapping[str, ModelSpec], missing: list[int]
+    ) -> tuple[ModelSpec, Engine, ModelRequest] | None:
+        """Who answers without reasoning, and what; None where nobody can."""
         model = models.get(asked.model.reserve or "", asked.model)
         engine = self._engines(model.engine)
-        if model is asked.model and (model.reasoning == "always" or not engine.abilities(model.upstream).quiet):
+        if model is asked.model and (
+            model.reasoning == "always" or not engine.abilities(model.upstream).without_reasoning
+        ):
             if missing and asked.draft.keeps_pieces:
                 raise _pieces_needed(asked.model, missing[0])
-            return route  # they came, but are worth nothing any more: the answer is a little less reasoned
+            return None
         request = msgspec.structs.replace(
             asked.request,
             model=model.upstream,
-            messages=tuple(_unthinking(message, engine.dialect) for message in route.request.messages),
+            messages=tuple(_unthinking(message, engine.dialect) for message in messages),
             reasoning="off",
             options=asked.draft.options,
         )
-        return msgspec.structs.replace(route, model=model, engine=engine, request=request, quiet=True)
+        return model, engine, request
 
     def _judge(self, asked: RoutingRequest, engine: Engine) -> tuple[Loss, ...]:
         """The messages whose pieces are not sent, in order."""
@@ -165,6 +179,12 @@ class Router:
         if opaque.thinks and trail is not None and self.memory.is_out_of_place(opaque, trail):
             return HISTORY_CHANGED
         return None
+
+
+def _fitted(asked: RoutingRequest, model: ModelSpec, engine: Engine, request: ModelRequest, **more: Any) -> Route:
+    """The route with its request as the engine takes it."""
+    found = fit(request, engine.abilities(request.model).needs, asked.draft.places)
+    return Route(asked=asked, model=model, engine=engine, request=found.request, fitted=found, **more)
 
 
 def proof(memory: Fingerprints, route: Route, blocks: list[Any]) -> dict[str, Any]:

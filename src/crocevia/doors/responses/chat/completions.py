@@ -9,7 +9,7 @@ from typing import Final
 from crocevia.asgi.http import EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core import json
-from crocevia.core.calls import GenerationOptions, Sampling
+from crocevia.core.calls import GenerationOptions, Reasoning, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
@@ -23,7 +23,7 @@ from crocevia.doors.responses.items import Placed
 from crocevia.doors.responses.options import Tools
 from crocevia.doors.responses.services import Services
 from crocevia.doors.responses.targets import Target
-from crocevia.runtime.gateway import CallDraft, Cut
+from crocevia.runtime.gateway import CallDraft, Cut, Places
 from crocevia.runtime.turns.run_service import Work
 
 ENCODE: Final = "chat.completions"
@@ -37,7 +37,7 @@ async def complete(services: Services, request: Request) -> Response | EventResp
     target = await services.targets.choose(
         operator, body.model or services.targets.prefix, agent=caller.agent, override=caller.model
     )
-    tools = options.tools(_tools(body.tools), body.tool_choice)
+    tools = options.tools(_tools(body.tools), body.tool_choice, inside=".function")
     draft, added = await _draft(services, target, caller, body, tools, request.size)
     if not target.acts:
         call: Work = services.gateway.open_model(operator.user_id, target.model, draft)
@@ -116,6 +116,8 @@ async def _draft(
         messages=talk.messages,
         system=system or None,
         tools=tools.offered,
+        places=Places(talk.paths, tools.paths),
+        repaired=talk.repaired,
         options=GenerationOptions(
             max_tokens=_limit(request),
             stream=bool(request.stream),
@@ -124,6 +126,7 @@ async def _draft(
             parallel_tool_calls=request.parallel_tool_calls is not False,
             format=options.answer_format(_format(request.response_format), "response_format"),
             sampling=_sampling(request),
+            reasoning=Reasoning(effort=options.effort(request.reasoning_effort, "reasoning_effort")),
         ),
         bytes_in=bytes_in,
         agent=target.agent or None,

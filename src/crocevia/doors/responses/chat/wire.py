@@ -52,6 +52,7 @@ class ResponseFormat(msgspec.Struct, frozen=True, kw_only=True):
 
 class Request(msgspec.Struct, frozen=True, kw_only=True):
     model: str | None = None
+    reasoning_effort: str | None = None
     messages: list[Message] = []
     stream: bool | None = None
     stream_options: StreamOptions | None = None

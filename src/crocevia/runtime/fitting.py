@@ -1,0 +1,395 @@
+"""A request made to meet the needs of the engine that answers it, and its answer told in the caller's own names. Pure.
+
+Everything that reaches an engine passes through `fit`, whoever asked. What can be meant in only one way is repaired;
+the rest is refused with its place in the caller's own request. Names of tools and ids of calls are mapped both ways.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections import deque
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from hashlib import sha256
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw
+
+from crocevia.core.calls import GenerationOptions, ModelRequest, Sampling
+from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.events import ModelEvent, OpaqueBlock, ToolCallDone, ToolCallStarted
+from crocevia.core.messages import (
+    AssistantMessage,
+    Message,
+    Opaque,
+    Part,
+    TextPart,
+    Tool,
+    ToolCall,
+    ToolMessage,
+    UserMessage,
+)
+from crocevia.core.needs import CallBlock, EngineNeeds, Spelling
+from crocevia.runtime.tool_schemas import parameters
+
+NO_TEXT: Final = "(no text)"
+NO_OUTPUT: Final = "(no output)"
+
+_LONGEST_ID: Final = 64  # of a provider's ids: callers keep them, and other providers must take them
+_DIGEST: Final = 8
+_NO_SAMPLING: Final = Sampling()
+_CALLS: Final = frozenset({ToolCallStarted, ToolCallDone, OpaqueBlock})
+
+
+class Places(msgspec.Struct, frozen=True):
+    """Where things stand in the caller's own request."""
+
+    messages: Sequence[int | str] = ()
+    """Each message: its index among the caller's `messages`, or its path. Empty: the same indexes."""
+    tools: Sequence[str] = ()
+    """The path of each tool. Empty: `tools[0]` and so on."""
+
+    def message(self, index: int) -> str:
+        place = self.messages[index] if index < len(self.messages) else index
+        return place if isinstance(place, str) else f"messages[{place}]"
+
+    def index(self, index: int) -> int:
+        """Of a message, as its caller counts."""
+        place = self.messages[index] if index < len(self.messages) else index
+        return index if isinstance(place, str) else place
+
+    def tool(self, index: int) -> str:
+        return self.tools[index] if index < len(self.tools) else f"tools[{index}]"
+
+
+NOWHERE: Final = Places()
+
+
+class Fitted(msgspec.Struct, frozen=True):
+    """A request that its engine takes."""
+
+    request: ModelRequest
+    names: Mapping[str, str] = {}
+    """The caller's names of tools by those that the engine is told; without those that are the same."""
+    changed: tuple[str, ...] = ()
+    """What was repaired, for the record."""
+    call_block: CallBlock | None = None
+    """How calls look among the engine's blocks."""
+
+
+def fit(request: ModelRequest, needs: EngineNeeds, places: Places = NOWHERE) -> Fitted:
+    """Raises GatewayError(INVALID_REQUEST) that names what cannot be repaired by its place."""
+    names = _names(request, needs.tool_names)
+    conversation = _Conversation(needs, names)
+    for message in request.messages:
+        conversation.add(message)
+    messages = conversation.whole()
+    _check_end(request, messages, needs, places)
+    tools = tuple(_tool(tool, names, needs, places, index) for index, tool in enumerate(request.tools))
+    options = _options(request.options, names, needs)
+    changed = tuple(conversation.changed)
+    if options.sampling is not request.options.sampling:
+        changed += ("sampling",)
+    same = not names and not changed and tools == request.tools
+    if not same:
+        request = msgspec.structs.replace(request, messages=messages, tools=tools, options=options)
+    return Fitted(request, {sent: own for own, sent in names.items()}, changed, needs.call_block)
+
+
+# names of tools, ids of calls
+
+
+def spelled(name: str, rule: Spelling) -> str:
+    """A name as the rule wants it: itself, or what is nearest to it."""
+    if _pattern(rule).fullmatch(name):
+        return name
+    bare = re.sub(rf"[^{rule.characters}]", "_", name) or "_"
+    return bare if len(bare) <= rule.length else _marked(bare, name, rule)
+
+
+def _marked(bare: str, name: str, rule: Spelling) -> str:
+    """The beginning of a name with a digest of the whole, which keeps it apart from its like."""
+    return f"{bare[: rule.length - _DIGEST - 1]}_{sha256(name.encode('utf-8', 'replace')).hexdigest()[:_DIGEST]}"
+
+
+@lru_cache(maxsize=64)
+def _pattern(rule: Spelling) -> re.Pattern[str]:
+    return re.compile(rf"[{rule.characters}]{{1,{rule.length}}}")
+
+
+def _names(request: ModelRequest, rule: Spelling | None) -> dict[str, str]:
+    """What the engine is told for each name that it would not take."""
+    if rule is None:
+        return {}
+    fullmatch = _pattern(rule).fullmatch
+    strange = [name for name in _all_names(request) if not fullmatch(name)]
+    if not strange:
+        return {}
+    taken = {name for name in _all_names(request) if fullmatch(name)}
+    found: dict[str, str] = {}
+    for name in sorted(set(strange)):
+        told = spelled(name, rule)
+        if told in taken:
+            told = _marked(told, name, rule)
+        taken.add(told)
+        found[name] = told
+    return found
+
+
+def _all_names(request: ModelRequest) -> Iterable[str]:
+    for tool in request.tools:
+        yield tool.name
+    for message in request.messages:
+        if isinstance(message, AssistantMessage):
+            for call in message.tool_calls:
+                yield call.name
+
+
+def _tool(tool: Tool, names: Mapping[str, str], needs: EngineNeeds, places: Places, index: int) -> Tool:
+    schema = parameters(tool, needs, f"{places.tool(index)}.parameters")
+    name = names.get(tool.name, tool.name)
+    if name == tool.name and schema == tool.parameters:
+        return tool
+    return msgspec.structs.replace(tool, name=name, parameters=schema)
+
+
+# options
+
+
+def _options(options: GenerationOptions, names: Mapping[str, str], needs: EngineNeeds) -> GenerationOptions:
+    sampling = options.sampling if options.sampling is _NO_SAMPLING else _sampling(options.sampling, needs)
+    choice = options.tool_choice
+    if choice.name is not None and choice.name in names:
+        choice = msgspec.structs.replace(choice, name=names[choice.name])
+    if sampling is options.sampling and choice is options.tool_choice:
+        return options
+    return msgspec.structs.replace(options, sampling=sampling, tool_choice=choice)
+
+
+def _sampling(sampling: Sampling, needs: EngineNeeds) -> Sampling:
+    """Within the ranges of the engine, without stops that it would refuse."""
+    least, most = needs.temperature
+    asked = sampling.temperature
+    temperature = None if asked is None else min(max(asked, least), most)
+    stop = tuple(one for one in sampling.stop or () if (one if needs.blank_stops else one.strip())) or None
+    if temperature == asked and stop == sampling.stop:
+        return sampling
+    return msgspec.structs.replace(sampling, temperature=temperature, stop=stop)
+
+
+# messages
+
+
+def _check_end(request: ModelRequest, messages: tuple[Message, ...], needs: EngineNeeds, places: Places) -> None:
+    rule = needs.ends_with_assistant
+    allowed = rule == "always" or (rule == "without_reasoning" and request.reasoning == "off")
+    last = messages[-1] if messages else None
+    if not allowed and isinstance(last, AssistantMessage) and not last.tool_calls:  # doors name calls without results
+        place = places.message(len(request.messages) - 1)
+        raise GatewayError(Reason.CONVERSATION_ENDS_WITH_ASSISTANT, param=place, path=place)
+
+
+class _Conversation:
+    """The messages so far, as the engine takes them."""
+
+    def __init__(self, needs: EngineNeeds, names: Mapping[str, str]) -> None:
+        self._needs = needs
+        self._names = names
+        self._messages: list[Message] = []
+        self._ids: set[str] = set()
+        self._waiting: dict[str, deque[str]] = {}
+        self.changed: dict[str, None] = {}
+
+    def add(self, message: Message) -> None:
+        if isinstance(message, AssistantMessage):
+            self._assistant(message)
+        elif isinstance(message, ToolMessage):
+            self._messages.append(self._result(message))
+        else:
+            self._user(message)
+
+    def whole(self) -> tuple[Message, ...]:
+        """A history that was shortened may begin with an answer: where no engine takes that, a stand-in goes first."""
+        messages = self._messages
+        if self._needs.begins_with_user and messages and isinstance(messages[0], AssistantMessage):
+            messages.insert(0, UserMessage(parts=(TextPart(text=NO_TEXT),)))
+            self.changed["first_message"] = None
+        return tuple(messages)
+
+    def _user(self, message: UserMessage) -> None:
+        if not self._needs.blank_texts and (not message.parts or any(map(_is_blank, message.parts))):
+            parts = tuple(part for part in message.parts if not _is_blank(part))
+            message = UserMessage(parts=parts or (TextPart(text=NO_TEXT),))
+            self.changed["blank_texts"] = None
+        last = self._messages[-1] if self._messages else None
+        if self._needs.alternating and isinstance(last, UserMessage):
+            self._messages[-1] = UserMessage(parts=_joined(last.parts, message.parts))
+            self.changed["joined_messages"] = None
+        else:
+            self._messages.append(message)
+
+    def _assistant(self, message: AssistantMessage) -> None:
+        if message.tool_calls:
+            message = self._calls(message)
+        elif message.opaque is None and not (message.text or "").strip():
+            self.changed["blank_texts"] = None
+            return  # a model that said nothing leaves nothing to send back
+        last = self._messages[-1] if self._messages else None
+        if self._needs.alternating and isinstance(last, AssistantMessage) and _can_join(last, message):
+            text = "\n\n".join(one for one in (last.text, message.text) if one)
+            self._messages[-1] = msgspec.structs.replace(message, text=text or None)
+            self.changed["joined_messages"] = None
+        else:
+            self._messages.append(message)
+
+    def _calls(self, message: AssistantMessage) -> AssistantMessage:
+        """The calls under names and ids that the engine takes, each id once in the conversation."""
+        calls = tuple(map(self._call, message.tool_calls))
+        if all(new is old for new, old in zip(calls, message.tool_calls, strict=True)):
+            return message
+        opaque = message.opaque
+        if opaque is not None:
+            opaque = _relabelled(opaque, self._needs.call_block, calls)
+        return msgspec.structs.replace(message, tool_calls=calls, opaque=opaque)
+
+    def _call(self, call: ToolCall) -> ToolCall:
+        name, call_id = self._names.get(call.name, call.name), self._id(call.id)
+        self._waiting.setdefault(call.id, deque()).append(call_id)
+        if (name, call_id) == (call.name, call.id):
+            return call
+        return ToolCall(id=call_id, name=name, arguments=call.arguments)
+
+    def _id(self, own: str) -> str:
+        """Itself, or a digest: the same every time, and another for each time that the id is used."""
+        rule, told, times = self._needs.call_ids, own, 0
+        while told in self._ids or (rule is not None and not _pattern(rule).fullmatch(told)):
+            again = f"{own} {times}" if times else own
+            told = f"call_{sha256(again.encode('utf-8', 'replace')).hexdigest()[:32]}"
+            times += 1
+        if told != own:
+            self.changed["call_ids"] = None
+        self._ids.add(told)
+        return told
+
+    def _result(self, message: ToolMessage) -> ToolMessage:
+        waiting = self._waiting.get(message.call_id)
+        call_id = waiting.popleft() if waiting else message.call_id
+        content = message.content
+        if not self._needs.blank_texts and not content.strip():
+            content = NO_OUTPUT
+        if call_id == message.call_id and content is message.content:
+            return message
+        self.changed["results"] = None
+        return msgspec.structs.replace(message, call_id=call_id, content=content)
+
+
+def _is_blank(part: Part) -> bool:
+    return isinstance(part, TextPart) and not part.text.strip()
+
+
+def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
+    """Texts that meet become one: simple servers take nothing but a text."""
+    last, following = first[-1] if first else None, second[0] if second else None
+    if isinstance(last, TextPart) and isinstance(following, TextPart):
+        return (*first[:-1], TextPart(text=f"{last.text}\n\n{following.text}"), *second[1:])
+    return (*first, *second)
+
+
+def _can_join(first: AssistantMessage, second: AssistantMessage) -> bool:
+    return first.opaque is None and second.opaque is None and not first.tool_calls
+
+
+def _relabelled(opaque: Opaque, shape: CallBlock | None, calls: tuple[ToolCall, ...]) -> Opaque | None:
+    """A provider's blocks with their calls under these ids and names; None where they do not hold just these calls."""
+    if shape is None:
+        return None
+    left = list(calls)
+    blocks: list[bytes] = []
+    try:
+        for raw in msgspec.json.decode(opaque.blocks, type=list[Raw]):
+            fields = msgspec.json.decode(raw, type=dict[str, Any])
+            if fields.get("type") == shape.kind:
+                call = left.pop(0)
+                blocks.append(_replaced(raw, {shape.id: call.id, shape.name: call.name}))
+            else:
+                blocks.append(bytes(raw))
+    except (msgspec.MsgspecError, RecursionError, UnicodeError, IndexError):
+        return None
+    return None if left else msgspec.structs.replace(opaque, blocks=Raw(b"[" + b",".join(blocks) + b"]"))
+
+
+def _replaced(raw: Raw, changes: Mapping[str, str]) -> bytes:
+    """An object with some of its texts replaced, spelled as it came otherwise."""
+    members = msgspec.json.decode(raw, type=dict[str, Raw])
+    return msgspec.json.encode(members | {key: Raw(msgspec.json.encode(text)) for key, text in changes.items()})
+
+
+# the answer
+
+
+class Labels:
+    """An answer's calls under the caller's names, each with an id that the conversation has not seen."""
+
+    __slots__ = ("_ids", "_messages", "_names", "_seen", "_shape", "_told")
+
+    def __init__(self, request: ModelRequest, fitted: Fitted) -> None:
+        """request: as its caller made it, with the ids that its caller knows."""
+        self._messages = request.messages
+        self._names = fitted.names
+        self._shape = fitted.call_block
+        self._seen: set[str] | None = None
+        self._ids: dict[int, str] = {}
+        self._told: dict[str, deque[ToolCall]] = {}
+
+    def batch(self, events: list[ModelEvent]) -> list[ModelEvent]:
+        for event in events:
+            if type(event) in _CALLS:
+                return [self._event(event) for event in events]
+        return events
+
+    def _event(self, event: ModelEvent) -> ModelEvent:
+        if isinstance(event, ToolCallStarted):
+            name, call_id = self._names.get(event.name, event.name), self._id(event.index, event.id)
+            return event if (name, call_id) == (event.name, event.id) else ToolCallStarted(event.index, call_id, name)
+        if isinstance(event, ToolCallDone):
+            return self._done(event)
+        return self._block(event) if isinstance(event, OpaqueBlock) else event
+
+    def _done(self, event: ToolCallDone) -> ToolCallDone:
+        call = event.call
+        name, call_id = self._names.get(call.name, call.name), self._id(event.index, call.id)
+        if (name, call_id) == (call.name, call.id):
+            return event
+        told = ToolCall(id=call_id, name=name, arguments=call.arguments)
+        self._told.setdefault(call.id, deque()).append(told)
+        return ToolCallDone(event.index, told)
+
+    def _block(self, event: OpaqueBlock) -> OpaqueBlock:
+        """What travels back must say what the call says."""
+        if not self._told or self._shape is None:
+            return event
+        fields = msgspec.json.decode(event.block, type=dict[str, Any])
+        waiting = self._told.get(fields.get(self._shape.id, "")) if fields.get("type") == self._shape.kind else None
+        if not waiting:
+            return event
+        call = waiting.popleft()
+        block = _replaced(event.block, {self._shape.id: call.id, self._shape.name: call.name})
+        return OpaqueBlock(event.dialect, Raw(block), event.thinks)
+
+    def _id(self, index: int, own: str) -> str:
+        """The provider's, unless it is used already or too long for others."""
+        known = self._ids.get(index)
+        if known is not None:
+            return known
+        if self._seen is None:
+            messages = self._messages
+            said = (one for one in messages if isinstance(one, AssistantMessage))
+            self._seen = {call.id for message in said for call in message.tool_calls}
+        told = own
+        if own in self._seen or not 0 < len(own) <= _LONGEST_ID:
+            told = f"call_{uuid.uuid4().hex[:24]}"
+        self._seen.add(told)
+        self._ids[index] = told
+        return told
