@@ -7,24 +7,24 @@ import pytest
 from PIL import Image
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.documents.images import take_photo
+from crocevia.documents.images import prepare_photo
 from crocevia.documents.sniff import sniff
 from crocevia.documents.workers import Workers
 from tests.aio import run
 from tests.documents import zoo
 
 
-def taken(data: bytes, *, side: int = 8000, pixels: int = 64_000_000, upright: bool = False) -> tuple[str, bytes]:
+def taken(data: bytes, *, side: int = 8000, pixels: int = 64_000_000) -> tuple[str, bytes]:
     async def work() -> tuple[str, bytes]:
         media_type = sniff(data) or ""
-        return await take_photo(Workers(), data, media_type, max_pixels=pixels, max_side=side, upright=upright)
+        return await prepare_photo(Workers(), data, media_type, max_pixels=pixels, max_side=side)
 
     return run(work())
 
 
-def refusal(data: bytes, *, side: int = 8000, upright: bool = False) -> str:
+def refusal(data: bytes, *, side: int = 8000) -> str:
     with pytest.raises(GatewayError) as caught:
-        taken(data, side=side, upright=upright)
+        taken(data, side=side)
     assert caught.value.code is Code.INVALID_REQUEST
     return caught.value.message.reason
 
@@ -38,20 +38,29 @@ def colours(data: bytes) -> tuple[tuple[int, int], str, str]:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "GIF", "WEBP"])
-@pytest.mark.parametrize("upright", [False, True])
-def test_a_plain_photo_within_the_limits_passes_byte_for_byte(kind: str, upright: bool) -> None:
+def test_a_plain_photo_within_the_limits_passes_byte_for_byte(kind: str) -> None:
     data = zoo.photo(kind)
-    assert taken(data, upright=upright) == (f"image/{kind.lower()}", data)
+    assert taken(data) == (f"image/{kind.lower()}", data)
 
 
-def test_a_rotated_jpeg_passes_untouched_unless_it_is_to_be_upright() -> None:
-    data = zoo.photo("JPEG", (64, 32), orientation=6)
-    assert taken(data) == ("image/jpeg", data)
-    media_type, turned = taken(data, upright=True)
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_a_rotated_photo_arrives_upright_without_metadata(kind: str) -> None:
+    media_type, turned = taken(zoo.photo(kind, (64, 32), orientation=6))
     assert media_type == "image/jpeg"
     assert colours(turned) == ((32, 64), "red", "blue")
     assert b"Exif" not in turned
     assert b"secret serial" not in turned
+
+
+@pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
+def test_a_photo_that_stands_upright_loses_what_it_tells_and_no_pixel(kind: str) -> None:
+    data = zoo.photo(kind, (64, 32), orientation=1)
+    assert b"secret serial" in data
+    media_type, bare = taken(data)
+    assert media_type == f"image/{kind.lower()}" and b"secret serial" not in bare
+    assert not Image.open(io.BytesIO(bare)).getexif()
+    before, after = (Image.open(io.BytesIO(each)).convert("RGB").tobytes() for each in (data, bare))
+    assert before == after
 
 
 def test_a_rotated_heic_photo_arrives_upright_as_a_jpeg_without_metadata() -> None:
@@ -122,7 +131,7 @@ def _lying_heic() -> bytes:
 )
 def test_a_photo_that_breaks_in_its_worker_is_a_clear_refusal_or_a_picture(data: bytes) -> None:
     try:
-        assert colours(taken(data, side=30, upright=True)[1])[0] <= (64, 64)
+        assert colours(taken(data, side=30)[1])[0] <= (64, 64)
     except GatewayError as error:
         assert error.message.reason in {"image_damaged", "file_broke", "file_heavy"}
 
@@ -141,7 +150,7 @@ def test_many_photos_at_once_keep_the_loop_free() -> None:
         workers = Workers(processes=2)
         data = zoo.photo("JPEG", (2000, 1500), orientation=3)
         working = [
-            asyncio.create_task(take_photo(workers, data, "image/jpeg", max_pixels=10**8, max_side=8000, upright=True))
+            asyncio.create_task(prepare_photo(workers, data, "image/jpeg", max_pixels=10**8, max_side=8000))
             for _ in range(4)
         ]
         worst = 0.0

@@ -19,36 +19,36 @@ from crocevia.documents.fetch import Fetcher
 from crocevia.documents.intake import (
     PEPPER,
     RESPONSES,
-    Capabilities,
+    Abilities,
+    Attachment,
     Limits,
-    Source,
-    Taken,
+    Prepared,
     clean_name,
     decode_base64,
-    take,
+    prepare,
 )
 from crocevia.documents.workers import Workers
 from tests.aio import run
 from tests.documents import zoo
 from tests.documents.servers import INNER, OUTER, Names, outside, reply, secret, serving
 
-ALL = Capabilities(documents=True, images=True)
-EYES = Capabilities(images=True)
-BLIND = Capabilities()
+ALL = Abilities(documents=True, images=True)
+EYES = Abilities(images=True)
+BLIND = Abilities()
 
 
-def sent(data: bytes, media_type: str | None = None, name: str | None = None, **more: Any) -> Source:
+def sent(data: bytes, media_type: str | None = None, name: str | None = None, **more: Any) -> Attachment:
     coded = base64.b64encode(data).decode()
-    return Source(
+    return Attachment(
         param=more.pop("param", "messages[0].content[1]"), data=coded, media_type=media_type, name=name, **more
     )
 
 
-def took(sources: Sequence[Source], limits: Limits = PEPPER, engine: Capabilities = ALL) -> tuple[Taken, ...]:
-    async def work() -> tuple[Taken, ...]:
+def took(sources: Sequence[Attachment], limits: Limits = PEPPER, engine: Abilities = ALL) -> tuple[Prepared, ...]:
+    async def work() -> tuple[Prepared, ...]:
         fetcher = Fetcher(resolve=Names({}))
         try:
-            return await take(sources, limits, engine, fetcher=fetcher, workers=Workers())
+            return await prepare(sources, limits, engine, fetcher=fetcher, workers=Workers())
         finally:
             await fetcher.close()
 
@@ -56,7 +56,7 @@ def took(sources: Sequence[Source], limits: Limits = PEPPER, engine: Capabilitie
 
 
 def refusal(
-    sources: Sequence[Source], limits: Limits = PEPPER, engine: Capabilities = ALL
+    sources: Sequence[Attachment], limits: Limits = PEPPER, engine: Abilities = ALL
 ) -> tuple[Code, str, str | None]:
     """Code, the innermost sentence, and the part it names."""
     with pytest.raises(GatewayError) as caught:
@@ -121,7 +121,7 @@ def test_what_an_engine_cannot_see_is_an_error_before_it_is_paid() -> None:
 
 
 def test_a_photo_passes_byte_for_byte_with_the_label_of_its_bytes() -> None:
-    data = zoo.photo("JPEG", orientation=6)
+    data = zoo.photo("JPEG")
     (got,) = took([sent(data, "image/png", "foto.png")])
     assert got.parts == (FilePart(kind="image", media_type="image/jpeg", data=data, name="foto.png"),)
     assert got.kind == "image"
@@ -161,41 +161,41 @@ def test_sources_keep_their_order_and_may_repeat() -> None:
 def test_a_data_url_is_content() -> None:
     photo = zoo.photo("PNG")
     url = "data:image/jpeg;base64," + base64.b64encode(photo).decode()
-    (got,) = took([Source(param="p", url=url, kind="image")], RESPONSES)
+    (got,) = took([Attachment(param="p", url=url, kind="image")], RESPONSES)
     assert got.parts[0] == FilePart(kind="image", media_type="image/png", data=photo, name="file")
-    (plain,) = took([Source(param="p", url="data:text/plain;charset=utf-8,ci%C3%A0o")], RESPONSES)
+    (plain,) = took([Attachment(param="p", url="data:text/plain;charset=utf-8,ci%C3%A0o")], RESPONSES)
     assert "\nciào\n" in plain.parts[0].text  # type: ignore[union-attr]
 
 
 MIB = 1024 * 1024
 SMALL = msgspec.structs.replace(PEPPER, document_bytes=5000, image_bytes=3000)
-REFUSED: dict[str, tuple[list[Source], Limits, str]] = {
+REFUSED: dict[str, tuple[list[Attachment], Limits, str]] = {
     "six": ([sent(b"x")] * 6, PEPPER, "files_many"),
-    "nine urls": ([Source(param="p", url="https://a.example/")] * 9, RESPONSES, "urls_many"),
-    "neither": ([Source(param="p")], PEPPER, "source_one_of"),
-    "both": ([Source(param="p", data="eA==", url="https://a.example/")], PEPPER, "source_one_of"),
-    "empty": ([Source(param="p", data="")], PEPPER, "file_empty"),
-    "blank": ([Source(param="p", data=" \n ")], PEPPER, "file_empty"),
-    "not base64": ([Source(param="p", data="ab*d")], PEPPER, "base64_malformed"),
-    "url alphabet": ([Source(param="p", data="ab-_")], PEPPER, "base64_malformed"),
-    "no padding": ([Source(param="p", data="eA")], PEPPER, "base64_malformed"),
-    "padding inside": ([Source(param="p", data="eA==eA==")], PEPPER, "base64_malformed"),
-    "spare bits": ([Source(param="p", data="eB==")], PEPPER, "base64_malformed"),
-    "not ascii": ([Source(param="p", data="eàA=")], PEPPER, "base64_malformed"),
-    "surrogate": ([Source(param="p", data="\ud800AA=")], PEPPER, "base64_malformed"),
+    "nine urls": ([Attachment(param="p", url="https://a.example/")] * 9, RESPONSES, "urls_many"),
+    "neither": ([Attachment(param="p")], PEPPER, "source_one_of"),
+    "both": ([Attachment(param="p", data="eA==", url="https://a.example/")], PEPPER, "source_one_of"),
+    "empty": ([Attachment(param="p", data="")], PEPPER, "file_empty"),
+    "blank": ([Attachment(param="p", data=" \n ")], PEPPER, "file_empty"),
+    "not base64": ([Attachment(param="p", data="ab*d")], PEPPER, "base64_malformed"),
+    "url alphabet": ([Attachment(param="p", data="ab-_")], PEPPER, "base64_malformed"),
+    "no padding": ([Attachment(param="p", data="eA")], PEPPER, "base64_malformed"),
+    "padding inside": ([Attachment(param="p", data="eA==eA==")], PEPPER, "base64_malformed"),
+    "spare bits": ([Attachment(param="p", data="eB==")], PEPPER, "base64_malformed"),
+    "not ascii": ([Attachment(param="p", data="eàA=")], PEPPER, "base64_malformed"),
+    "surrogate": ([Attachment(param="p", data="\ud800AA=")], PEPPER, "base64_malformed"),
     "document too large": ([sent(zoo.pdf(padding=6000))], SMALL, "file_large"),
     "photo larger than photos may be": ([sent(zoo.photo("JPEG") + bytes(3000))], SMALL, "file_large"),
-    "far too large": ([Source(param="p", data="A" * 40_000)], SMALL, "file_large"),
+    "far too large": ([Attachment(param="p", data="A" * 40_000)], SMALL, "file_large"),
     "text at pepper": ([sent(b"words", "text/plain")], PEPPER, "type_not_accepted"),
     "text as pdf": ([sent(b"words", "application/pdf")], RESPONSES, "type_not_accepted"),
     "pdf as photo": ([sent(zoo.pdf(), kind="image")], RESPONSES, "type_not_accepted"),
     "locked": ([sent(zoo.encrypted_pdf())], PEPPER, "pdf_encrypted"),
     "bomb photo": ([sent(zoo.bomb_png())], PEPPER, "image_pixels"),
-    "closed address": ([Source(param="p", url="https://127.0.0.1/x.pdf")], PEPPER, "fetch_failed"),
-    "http at pepper": ([Source(param="p", url="http://a.example/")], PEPPER, "fetch_scheme"),
-    "bad data url": ([Source(param="p", url="data:image/png;base64")], RESPONSES, "fetch_malformed"),
+    "closed address": ([Attachment(param="p", url="https://127.0.0.1/x.pdf")], PEPPER, "fetch_failed"),
+    "http at pepper": ([Attachment(param="p", url="http://a.example/")], PEPPER, "fetch_scheme"),
+    "bad data url": ([Attachment(param="p", url="data:image/png;base64")], RESPONSES, "fetch_malformed"),
     "urls off": (
-        [Source(param="p", url="https://a.example/", kind="image")],
+        [Attachment(param="p", url="https://a.example/", kind="image")],
         msgspec.structs.replace(RESPONSES, image_fetch=None),
         "urls_off",
     ),
@@ -229,14 +229,21 @@ def test_files_come_from_addresses_through_the_guard() -> None:
             workers = Workers()
             try:
                 at = f"http://f.example:{server.port}"
-                sources = [Source(param="a", url=f"{at}/a%20b.pdf"), Source(param="b", url=f"{at}/p.jpg", kind="image")]
-                pdf, photo = await take(sources, limits, ALL, fetcher=fetcher, workers=workers)
+                sources = [
+                    Attachment(param="a", url=f"{at}/a%20b.pdf"),
+                    Attachment(param="b", url=f"{at}/p.jpg", kind="image"),
+                ]
+                pdf, photo = await prepare(sources, limits, ALL, fetcher=fetcher, workers=workers)
                 assert (pdf.name, pdf.media_type) == ("a b.pdf", "application/pdf")
                 assert photo.parts[0].media_type == "image/png"  # type: ignore[union-attr]
                 for url in (f"{at}/large.txt", f"http://i.example:{inner.port}/"):
                     with pytest.raises(GatewayError) as caught:
-                        await take(
-                            [Source(param="c", url=url, kind="document")], limits, ALL, fetcher=fetcher, workers=workers
+                        await prepare(
+                            [Attachment(param="c", url=url, kind="document")],
+                            limits,
+                            ALL,
+                            fetcher=fetcher,
+                            workers=workers,
                         )
                     assert caught.value.param == "c"
                 assert inner.hits == 0
@@ -312,5 +319,5 @@ def test_importing_the_intake_loads_no_decoder() -> None:
 
 
 def test_a_source_shows_no_content_when_printed() -> None:
-    assert "eA==" not in repr(Source(param="p", data="eA=="))
-    assert "signature" not in repr(Source(param="p", url="https://a.example/?signature=1"))
+    assert "eA==" not in repr(Attachment(param="p", data="eA=="))
+    assert "signature" not in repr(Attachment(param="p", url="https://a.example/?signature=1"))

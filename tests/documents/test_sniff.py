@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.documents.headers import Header, read_header
-from crocevia.documents.sniff import HEIF, IMAGES, PDF, PHOTOS, TEXT, TEXTS, settle, sniff
+from crocevia.documents.sniff import HEIF, IMAGES, PDF, PHOTOS, TEXT, TEXTS, detect_type, sniff
 from tests.documents import zoo
 
 ALL = TEXTS | IMAGES | {PDF}
@@ -36,7 +36,7 @@ GOOD = {
     "declared", [None, "application/octet-stream", "image/png", "image/jpg", "text/plain", PDF, "x/y"]
 )
 def test_the_bytes_decide_whatever_was_declared(media_type: str, declared: str | None) -> None:
-    assert settle(GOOD[media_type], declared, "x.bin", ALL) == media_type
+    assert detect_type(GOOD[media_type], declared, "x.bin", ALL) == media_type
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_the_bytes_decide_whatever_was_declared(media_type: str, declared: str |
     ],
 )
 def test_a_label_or_a_name_chooses_between_kinds_of_text(declared: str | None, name: str, expected: str) -> None:
-    assert settle(b"a,b\n", declared, name, ALL) == expected
+    assert detect_type(b"a,b\n", declared, name, ALL) == expected
 
 
 REFUSED = {
@@ -80,16 +80,16 @@ REFUSED = {
 def test_what_is_not_allowed_is_refused_by_its_real_type(case: str) -> None:
     data, declared, allowed, named = REFUSED[case]
     with pytest.raises(GatewayError) as caught:
-        settle(data, declared, "x", allowed)
+        detect_type(data, declared, "x", allowed)
     assert caught.value.code is Code.INVALID_REQUEST
     assert caught.value.message.reason == "type_not_accepted"
     assert named is None or caught.value.message.details == {"type": named}
 
 
 def test_a_pdf_behind_a_few_lines_is_a_pdf_and_a_text_about_pdfs_is_not() -> None:
-    assert settle(b"HTTP noise\n" + zoo.pdf(), PDF, "x", ALL) == PDF
-    assert settle(b"a file starts with %PDF-1.7", TEXT, "x", ALL) == TEXT
-    assert settle(GOOD["image/jpeg"] + zoo.pdf(), PDF, "x", ALL) == "image/jpeg"
+    assert detect_type(b"HTTP noise\n" + zoo.pdf(), PDF, "x", ALL) == PDF
+    assert detect_type(b"a file starts with %PDF-1.7", TEXT, "x", ALL) == TEXT
+    assert detect_type(GOOD["image/jpeg"] + zoo.pdf(), PDF, "x", ALL) == "image/jpeg"
 
 
 @given(st.binary(max_size=200))

@@ -10,7 +10,7 @@ from typing import Any, Final
 from crocevia.config import Settings
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.gateway import CallLimits, EngineSource, Gateway, Recorder
-from crocevia.runtime.intake import Attachments
+from crocevia.runtime.intake import Intake
 from crocevia.runtime.money.spend import Spend
 from crocevia.runtime.reasoning.block_watch import BlockWatch
 from crocevia.runtime.reasoning.fingerprints import CAPACITY, Fingerprints
@@ -28,25 +28,22 @@ async def open_gateway(
     engines: EngineSource,
     queue: Recorder,
     spend: Spend,
+    intake: Intake,
     log: Any,
 ) -> AsyncIterator[Gateway]:
     """For a home whose catalogue is loaded. What an earlier process left open is settled before this yields."""
-    attachments = Attachments()
-    try:
-        gateway = Gateway(
-            catalogue,
-            engines,
-            queue,
-            limits=CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds),
-            spend=spend,
-            memory=await _memory(database, catalogue.current.secret),
-            attachments=attachments,
-            on_round=BlockWatch(database, await database.read(pieces.apps_without_blocks)),
-        )
-        await _remember(database, gateway, log)
-        yield gateway
-    finally:
-        await attachments.close()
+    gateway = Gateway(
+        catalogue,
+        engines,
+        queue,
+        limits=CallLimits(progress=settings.calls.progress_seconds, overall=settings.calls.overall_seconds),
+        spend=spend,
+        memory=await _memory(database, catalogue.current.secret),
+        intake=intake,
+        on_round=BlockWatch(database, await database.read(pieces.apps_without_blocks)),
+    )
+    await _remember(database, gateway, log)
+    yield gateway
 
 
 async def _memory(database: Database, secret: bytes) -> Fingerprints:

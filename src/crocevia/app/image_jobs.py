@@ -18,10 +18,15 @@ from crocevia.storage.home import Home
 
 @asynccontextmanager
 async def open_image_jobs(
-    database: Database, home: Home, catalogue: CatalogueHolder, generator: ImageGenerator, signer: Signer, log: Any
+    database: Database,
+    home: Home,
+    catalogue: CatalogueHolder,
+    generator: ImageGenerator,
+    signer: Signer,
+    fetcher: Fetcher,
+    log: Any,
 ) -> AsyncIterator[ImageJobs]:
     """Resumes the jobs of an earlier process; on exit running ones are stopped."""
-    fetcher = Fetcher(concurrency=8)
     work = ImageJobs(
         database,
         home.files,
@@ -37,4 +42,3 @@ async def open_image_jobs(
         yield work
     finally:
         await work.close()
-        await fetcher.close()

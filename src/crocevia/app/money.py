@@ -30,9 +30,10 @@ class Money(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_money(database: Database, catalogue: CatalogueHolder, signer: Signer, log: Any) -> AsyncIterator[Money]:
+async def open_money(
+    database: Database, catalogue: CatalogueHolder, signer: Signer, fetcher: Fetcher, log: Any
+) -> AsyncIterator[Money]:
     """The money of a home whose catalogue is loaded."""
-    fetcher = Fetcher(concurrency=8)
     spend = Spend(PriceBook(lambda: catalogue.current).rates)
     follower = SpendFollower(database, spend)
     webhooks = BudgetWebhooks(database, lambda name: catalogue.current.projects.get(name), fetcher.deliver, signer.sign)
@@ -52,4 +53,3 @@ async def open_money(database: Database, catalogue: CatalogueHolder, signer: Sig
     finally:
         await follower.close()
         await webhooks.close()
-        await fetcher.close()

@@ -13,6 +13,7 @@ from crocevia.asgi.http import Door
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.core.forwarding import networks
+from crocevia.documents.fetch import FetchPolicy
 from crocevia.doors.responses import Background, Services, Targets, responses_door
 from crocevia.engines.e5.engine import E5Engine, is_installed
 from crocevia.runtime.answers_store import Responses
@@ -20,8 +21,7 @@ from crocevia.runtime.control.context import Control
 from crocevia.runtime.control.operators import LockoutRules, Rules, open_operators
 from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
-from crocevia.runtime.gateway import EngineSource, Gateway
-from crocevia.runtime.text_intake import RESPONSES, FetchPolicy, Intake, Limits
+from crocevia.runtime.gateway import RESPONSES_FILES, EngineSource, Gateway, Limits
 from crocevia.runtime.turns.run_service import RunService
 
 DAY: Final = 86_400.0
@@ -36,7 +36,6 @@ async def open_responses(
     """
     endpoints = settings.gateway.http.endpoints
     names = settings.gateway.http.models
-    intake = Intake(limits(endpoints.responses))
     responses = Responses(control.database, keep_seconds=endpoints.responses.store_days * DAY)
     local = E5Engine()
     background: Background | None = None
@@ -47,7 +46,7 @@ async def open_responses(
             operators=await open_operators(control, rules(settings), lockout(settings.gateway.auth)),
             targets=Targets(Rosters(control), gateway, prefix=names.prefix, exposed=names.expose_catalog),
             responses=responses,
-            intake=intake,
+            file_limits=limits(endpoints.responses),
         )
         embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)
         background = Background(services)
@@ -65,7 +64,6 @@ async def open_responses(
         if background is not None:
             await background.close()
         await responses.close()
-        await intake.close()
         await local.close()
 
 
@@ -106,7 +104,7 @@ def limits(settings: ResponsesSettings) -> Limits:
     """What files and pictures may be."""
     files, images = settings.files, settings.images
     return msgspec.structs.replace(
-        RESPONSES,
+        RESPONSES_FILES,
         max_urls=settings.max_url_parts,
         document_types=frozenset(files.allowed_mimes),
         image_types=frozenset(images.allowed_mimes),

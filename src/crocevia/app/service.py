@@ -25,6 +25,8 @@ from crocevia.asgi.site import Site
 from crocevia.asgi.types import Application, Receive, Scope, Send
 from crocevia.config import Settings
 from crocevia.core.forwarding import networks
+from crocevia.documents.fetch import Fetcher
+from crocevia.documents.workers import Workers
 from crocevia.doors.atp import atp_door
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
@@ -36,6 +38,7 @@ from crocevia.runtime.control.context import open_control
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from crocevia.runtime.gateway import Gateway
 from crocevia.runtime.image_generation.generator import ImageGenerator
+from crocevia.runtime.intake import Intake
 from crocevia.runtime.records import CallRecords
 from crocevia.runtime.signing_keys import Signer
 from crocevia.runtime.turns import Turns
@@ -91,13 +94,14 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
     queue = CallRecords(database)
     signer = Signer(home)
     stack = AsyncExitStack()
+    fetcher, workers = Fetcher(), Workers()
     try:
         await asyncio.to_thread(WorkspaceFiles(home.files).sweep)
         await catalogue.start()
         await stack.enter_async_context(watch_store(database, log))
-        money = await stack.enter_async_context(open_money(database, catalogue, signer, log))
+        money = await stack.enter_async_context(open_money(database, catalogue, signer, fetcher, log))
         gateway = await stack.enter_async_context(
-            open_gateway(settings, database, catalogue, engines.get, queue, money.spend, log)
+            open_gateway(settings, database, catalogue, engines.get, queue, money.spend, Intake(fetcher, workers), log)
         )
         await money.start()
         engines.warm()
@@ -106,8 +110,10 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             gateway, classic, lambda name: _model_name(catalogue, name), max_body=settings.server.max_body_bytes
         )
         generator = ImageGenerator(gateway, engines.get)
-        images = await stack.enter_async_context(open_image_jobs(database, home, catalogue, generator, signer, log))
-        control = open_control(database, home, catalogue, images=images, limits=settings.limits)
+        images = await stack.enter_async_context(
+            open_image_jobs(database, home, catalogue, generator, signer, fetcher, log)
+        )
+        control = open_control(database, home, catalogue, images=images, limits=settings.limits, workers=workers)
         cleanups = (lambda: chat_attachments.drop_expired(control), images.drop_expired)
         await stack.enter_async_context(periodic_cleanup(cleanups, log))
         turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
@@ -125,6 +131,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
     finally:
         await catalogue.close()
         await stack.aclose()
+        await fetcher.close()
         await engines.close()
         queue.flush()
 

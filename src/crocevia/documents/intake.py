@@ -2,7 +2,7 @@
 
 Strategy: everything that can be refused from the request's text is refused before anything is fetched or decoded;
 then files are taken in side by side, and the first failure stops the others. Errors name the part by the caller's
-own path (`Source.param`) and say why.
+own path (`Attachment.param`) and say why.
 """
 
 from __future__ import annotations
@@ -19,13 +19,14 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from crocevia.core.calls import Abilities
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.messages import FilePart, Part, TextPart
 from crocevia.documents.fetch import Fetcher, FetchPolicy
-from crocevia.documents.images import take_photo
+from crocevia.documents.images import prepare_photo
 from crocevia.documents.jobs import PdfContent, PdfPage
 from crocevia.documents.pdf import check_pdf, read_pdf
-from crocevia.documents.sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, normalised, settle
+from crocevia.documents.sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, detect_type, normalised
 from crocevia.documents.text import cut, decode_text, fence, placeholder
 from crocevia.documents.workers import Workers
 
@@ -36,37 +37,35 @@ _DATA_URL = re.compile(r"data:([^,]{0,200}?)(;base64)?,", re.IGNORECASE)
 Kind = Literal["document", "image"]
 
 
-class Source(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that a caller attached.
-
-    param: where it stands in the request (`messages[0].content[1]`). data: base64, or url: an address or a data URL;
-    exactly one. kind: what the caller's form allows it to be; None means either. media_type: as declared, with
-    its charset if any.
-    """
+class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+    """One file or picture that a caller attached."""
 
     param: str
+    """Where it stands in the request (`messages[0].content[1]`)."""
     data: str | None = None
+    """Base64. Exactly one of this and `url`."""
     url: str | None = None
+    """An address or a data URL."""
     kind: Kind | None = None
+    """What the caller's form allows it to be; None: either."""
     media_type: str | None = None
+    """As declared, with its charset if any. Only a hint: what a file is, its bytes say."""
     name: str | None = None
 
     def __repr__(self) -> str:
-        return f"Source(param={self.param!r})"
+        return f"Attachment(param={self.param!r})"
 
-
-class Capabilities(msgspec.Struct, frozen=True, kw_only=True):
-    """What the engine takes as it is: whole PDFs, pictures."""
-
-    documents: bool = False
-    images: bool = False
+    @property
+    def is_image(self) -> bool:
+        """Whether the caller calls it one."""
+        return (self.media_type or "").lower().startswith("image/")
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True):
     """What one door accepts. Sizes in bytes after decoding; a policy of None means that this kind may not come by URL.
 
     min_text_chars, max_rendered, page_pixels: see `pdf.read_pdf`. image_pixels: refused above; image_side: shrunk
-    above. upright: apply EXIF rotation to photos that would otherwise pass untouched.
+    above.
     """
 
     max_count: int
@@ -84,7 +83,6 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     page_pixels: int
     image_pixels: int = 64_000_000
     image_side: int = 8000
-    upright: bool = False
 
 
 PEPPER = Limits(
@@ -116,15 +114,14 @@ RESPONSES = Limits(
     min_text_chars=200,
     max_rendered=4,
     page_pixels=4_000_000,
-    upright=True,
 )
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
-    """One source, taken in. `media_type` and `kind` are what it really was: check permissions against them.
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
+    """One attachment, taken in. `media_type` and `kind` are what it really was: check permissions against them.
 
     parts: what to send, in order; text that was extracted is already fenced. page_texts: the bare text of each page,
-    when it was read here (a source for locating citations). pages: None if it has none.
+    when it was read here (a attachment for locating citations). pages: None if it has none.
     """
 
     param: str
@@ -142,25 +139,25 @@ class _Raw(msgspec.Struct, frozen=True, kw_only=True):
     name: str
 
 
-async def take(
-    sources: Sequence[Source], limits: Limits, engine: Capabilities, *, fetcher: Fetcher, workers: Workers
-) -> tuple[Taken, ...]:
-    """Every source as parts, in order.
+async def prepare(
+    attachments: Sequence[Attachment], limits: Limits, engine: Abilities, *, fetcher: Fetcher, workers: Workers
+) -> tuple[Prepared, ...]:
+    """Every attachment as parts, in order.
 
     Raises GatewayError: INVALID_REQUEST (which part, and why), UNSUPPORTED (the engine cannot see it), UNAVAILABLE
     (too many files are being read).
     """
-    if not sources:
+    if not attachments:
         return ()
-    if len(sources) > limits.max_count:
-        raise GatewayError(Reason.FILES_MANY, count=len(sources), limit=limits.max_count)
-    urls = sum(1 for source in sources if source.url and not _is_data_url(source.url))
+    if len(attachments) > limits.max_count:
+        raise GatewayError(Reason.FILES_MANY, count=len(attachments), limit=limits.max_count)
+    urls = sum(1 for attachment in attachments if attachment.url and not _is_data_url(attachment.url))
     if urls > limits.max_urls:
         raise GatewayError(Reason.URLS_MANY, count=urls, limit=limits.max_urls)
-    for source in sources:
-        if (source.data is None) == (source.url is None):
-            raise _at(source, GatewayError(Reason.SOURCE_ONE_OF))
-    tasks = [asyncio.create_task(_take(source, limits, engine, fetcher, workers)) for source in sources]
+    for attachment in attachments:
+        if (attachment.data is None) == (attachment.url is None):
+            raise _at(attachment, GatewayError(Reason.SOURCE_ONE_OF))
+    tasks = [asyncio.create_task(_prepare(attachment, limits, engine, fetcher, workers)) for attachment in attachments]
     try:
         return tuple(await asyncio.gather(*tasks))
     finally:
@@ -169,41 +166,45 @@ async def take(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _take(source: Source, limits: Limits, engine: Capabilities, fetcher: Fetcher, workers: Workers) -> Taken:
+async def _prepare(
+    attachment: Attachment, limits: Limits, engine: Abilities, fetcher: Fetcher, workers: Workers
+) -> Prepared:
     try:
-        raw = await _bring(source, limits, fetcher)
-        media_type = await asyncio.to_thread(settle, raw.data, raw.declared, raw.name, _types(source.kind, limits))
+        raw = await _load(attachment, limits, fetcher)
+        media_type = await asyncio.to_thread(
+            detect_type, raw.data, raw.declared, raw.name, _types(attachment.kind, limits)
+        )
         kind: Kind = "image" if media_type in IMAGES else "document"
         limit = limits.image_bytes if kind == "image" else limits.document_bytes
         if len(raw.data) > limit:
             raise GatewayError(Reason.FILE_LARGE, limit=limit)
         if kind == "image":
-            return await _take_image(source, raw, media_type, limits, engine, workers)
+            return await _prepare_image(attachment, raw, media_type, limits, engine, workers)
         if media_type == PDF:
-            return await _take_pdf(source, raw, limits, engine, workers)
-        return await _take_text(source, raw, media_type, limits)
+            return await _prepare_pdf(attachment, raw, limits, engine, workers)
+        return await _prepare_text(attachment, raw, media_type, limits)
     except GatewayError as error:
-        raise _at(source, error) from None
+        raise _at(attachment, error) from None
 
 
-async def _bring(source: Source, limits: Limits, fetcher: Fetcher) -> _Raw:
-    most = _most_bytes(source.kind, limits)
-    if source.data is not None:
-        data = await _decoded(source.data, most)
-        return _Raw(data=data, declared=source.media_type, name=clean_name(source.name))
-    url = source.url or ""
+async def _load(attachment: Attachment, limits: Limits, fetcher: Fetcher) -> _Raw:
+    most = _most_bytes(attachment.kind, limits)
+    if attachment.data is not None:
+        data = await _decoded(attachment.data, most)
+        return _Raw(data=data, declared=attachment.media_type, name=clean_name(attachment.name))
+    url = attachment.url or ""
     if _is_data_url(url):
-        return await _inline(source, url, most)
-    policy = _policy(source, limits)
+        return await _inline(attachment, url, most)
+    policy = _policy(attachment, limits)
     if policy is None:
         raise GatewayError(Reason.URLS_OFF)
     fetched = await fetcher.fetch(url, msgspec.structs.replace(policy, max_bytes=most))
     # The caller's label wins over the server's, which is about the transport; both are only hints.
-    declared = source.media_type or fetched.content_type or None
-    return _Raw(data=fetched.data, declared=declared, name=clean_name(source.name or fetched.name))
+    declared = attachment.media_type or fetched.content_type or None
+    return _Raw(data=fetched.data, declared=declared, name=clean_name(attachment.name or fetched.name))
 
 
-async def _inline(source: Source, url: str, most: int) -> _Raw:
+async def _inline(attachment: Attachment, url: str, most: int) -> _Raw:
     found = _DATA_URL.match(url)
     if found is None:
         raise GatewayError(Reason.FETCH_MALFORMED)
@@ -214,7 +215,7 @@ async def _inline(source: Source, url: str, most: int) -> _Raw:
         if len(body) > 3 * most:
             raise GatewayError(Reason.FILE_LARGE, limit=most)
         data = unquote_to_bytes(body)
-    return _Raw(data=data, declared=source.media_type or found[1] or None, name=clean_name(source.name))
+    return _Raw(data=data, declared=attachment.media_type or found[1] or None, name=clean_name(attachment.name))
 
 
 async def _decoded(data: str, most: int) -> bytes:
@@ -259,31 +260,32 @@ def clean_name(name: str | None) -> str:
     return bare or "file"
 
 
-async def _take_image(
-    source: Source, raw: _Raw, media_type: str, limits: Limits, engine: Capabilities, workers: Workers
-) -> Taken:
+async def _prepare_image(
+    attachment: Attachment, raw: _Raw, media_type: str, limits: Limits, engine: Abilities, workers: Workers
+) -> Prepared:
     if not engine.images:
         raise GatewayError(Reason.ENGINE_NO_IMAGES)
-    sent, data = await take_photo(
+    sent, data = await prepare_photo(
         workers,
         raw.data,
         media_type,
         max_pixels=limits.image_pixels,
-        max_side=limits.image_side,
-        upright=limits.upright,
+        max_side=min(limits.image_side, engine.needs.image_side),
     )
     name = raw.name if sent == media_type else PurePosixPath(raw.name).stem + (".png" if "png" in sent else ".jpg")
     part = FilePart(kind="image", media_type=sent, data=data, name=name)
-    return Taken(param=source.param, name=raw.name, kind="image", media_type=media_type, parts=(part,))
+    return Prepared(param=attachment.param, name=raw.name, kind="image", media_type=media_type, parts=(part,))
 
 
-async def _take_pdf(source: Source, raw: _Raw, limits: Limits, engine: Capabilities, workers: Workers) -> Taken:
+async def _prepare_pdf(
+    attachment: Attachment, raw: _Raw, limits: Limits, engine: Abilities, workers: Workers
+) -> Prepared:
     if engine.documents:
         content = await check_pdf(workers, raw.data, max_pages=limits.max_pages)
         # Providers refuse protected files, also those that anybody may read: those are read here instead.
         if not content.locked:
             part = FilePart(kind="document", media_type=PDF, data=raw.data, name=raw.name)
-            return _pdf_taken(source, raw, content, (part,))
+            return _pdf_prepared(attachment, raw, content, (part,))
     content = await read_pdf(
         workers,
         raw.data,
@@ -296,12 +298,12 @@ async def _take_pdf(source: Source, raw: _Raw, limits: Limits, engine: Capabilit
     parts = await asyncio.to_thread(_pdf_parts, content, raw.name)
     if not parts:
         raise GatewayError(Reason.PDF_WITHOUT_TEXT)
-    return _pdf_taken(source, raw, content, parts)
+    return _pdf_prepared(attachment, raw, content, parts)
 
 
-def _pdf_taken(source: Source, raw: _Raw, content: PdfContent, parts: tuple[Part, ...]) -> Taken:
-    return Taken(
-        param=source.param,
+def _pdf_prepared(attachment: Attachment, raw: _Raw, content: PdfContent, parts: tuple[Part, ...]) -> Prepared:
+    return Prepared(
+        param=attachment.param,
         name=raw.name,
         kind="document",
         media_type=PDF,
@@ -337,12 +339,12 @@ def _page_text(number: int, page: PdfPage) -> str:
     return text if page.image is None else f"{text}\n[page {number} follows as an image]".strip()
 
 
-async def _take_text(source: Source, raw: _Raw, media_type: str, limits: Limits) -> Taken:
+async def _prepare_text(attachment: Attachment, raw: _Raw, media_type: str, limits: Limits) -> Prepared:
     def block() -> str:
         return fence(cut(decode_text(raw.data, raw.declared), limits.max_chars), raw.name)
 
     part = TextPart(text=await asyncio.to_thread(block))
-    return Taken(param=source.param, name=raw.name, kind="document", media_type=media_type, parts=(part,))
+    return Prepared(param=attachment.param, name=raw.name, kind="document", media_type=media_type, parts=(part,))
 
 
 def _types(kind: Kind | None, limits: Limits) -> frozenset[str]:
@@ -357,8 +359,10 @@ def _most_bytes(kind: Kind | None, limits: Limits) -> int:
     return limits.image_bytes if kind == "image" else limits.document_bytes
 
 
-def _policy(source: Source, limits: Limits) -> FetchPolicy | None:
-    is_image = source.kind == "image" or (source.kind is None and normalised(source.media_type) in PHOTOS | HEIF)
+def _policy(attachment: Attachment, limits: Limits) -> FetchPolicy | None:
+    is_image = attachment.kind == "image" or (
+        attachment.kind is None and normalised(attachment.media_type) in PHOTOS | HEIF
+    )
     return limits.image_fetch if is_image else limits.document_fetch
 
 
@@ -366,9 +370,9 @@ def _is_data_url(url: str) -> bool:
     return url[:5].lower() == "data:"
 
 
-def _at(source: Source, error: GatewayError) -> GatewayError:
+def _at(attachment: Attachment, error: GatewayError) -> GatewayError:
     if error.code is Code.UNAVAILABLE:
         return error
     return GatewayError(
-        Reason.PART_REFUSED, code=error.code, param=source.param, part=source.param, reason=error.message
+        Reason.PART_REFUSED, code=error.code, param=attachment.param, part=attachment.param, reason=error.message
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+from collections.abc import Iterable
 from pathlib import PurePosixPath
 
 from crocevia.core.errors import GatewayError, Reason
@@ -67,10 +68,10 @@ def sniff(data: bytes) -> str | None:
         return "image/webp"
     if data[4:8] == b"ftyp":
         return _heif(data)
-    return TEXT if _is_text(data) else None
+    return TEXT if is_text((data,)) else None
 
 
-def settle(data: bytes, declared: str | None, name: str, allowed: frozenset[str]) -> str:
+def detect_type(data: bytes, declared: str | None, name: str, allowed: frozenset[str]) -> str:
     """The type to treat a file as: what its bytes say, corrected from `declared` where it lies harmlessly.
 
     Raises GatewayError(INVALID_REQUEST) when that type is not in `allowed`, or when readable text was
@@ -116,11 +117,16 @@ def _heif(data: bytes) -> str | None:
     return "image/heic" if brands & _HEIC_BRANDS else "image/heif"
 
 
-def _is_text(data: bytes) -> bool:
-    for mark in _WIDE_MARKS:
-        if data.startswith(mark):
+def is_text(blocks: Iterable[bytes]) -> bool:
+    """Whether bytes can be read as text, whatever its encoding (see `text.decode_text`)."""
+    anything = False
+    for block in blocks:
+        if not anything and block.startswith(_WIDE_MARKS):
             return True
-    return bool(data) and len(data.translate(None, _NOT_IN_TEXT)) == len(data)
+        if len(block.translate(None, _NOT_IN_TEXT)) != len(block):
+            return False
+        anything = anything or bool(block)
+    return anything
 
 
 def _guess(data: bytes) -> str:

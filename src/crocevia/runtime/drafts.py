@@ -10,8 +10,8 @@ import msgspec
 from crocevia.core.calls import GenerationOptions, ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.messages import Message, Tool
+from crocevia.documents.intake import Attachment
 from crocevia.runtime.fitting import NOWHERE, Places
-from crocevia.runtime.intake import Attachment
 
 REASONING_TOKENS: Final = 16_000  # the least `max_tokens` of a model that reasons
 

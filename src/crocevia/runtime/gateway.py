@@ -15,13 +15,14 @@ from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.documents.intake import PEPPER as PEPPER_FILES
-from crocevia.documents.intake import Taken
+from crocevia.documents.intake import RESPONSES as RESPONSES_FILES
+from crocevia.documents.intake import Attachment, Limits, Prepared
 from crocevia.policy.admission import Admission, Permit
 from crocevia.policy.prices import ceiling, usd
 from crocevia.runtime.calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
 from crocevia.runtime.drafts import CallDraft, compose
 from crocevia.runtime.fitting import Places
-from crocevia.runtime.intake import Attachment, Attachments, Wants, check_permission, fill, placeholder
+from crocevia.runtime.intake import Intake, Wants, check_permission, fill, placeholder
 from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from crocevia.runtime.reasoning.fingerprints import Fingerprints
 from crocevia.runtime.reasoning.routing import Route, Router, RoutingRequest, proof
@@ -30,6 +31,7 @@ from crocevia.storage.records import OpenedCall, SettledCall
 
 __all__ = [
     "PEPPER_FILES",
+    "RESPONSES_FILES",
     "Attachment",
     "Call",
     "CallDraft",
@@ -37,7 +39,9 @@ __all__ = [
     "Cut",
     "Estimate",
     "Gateway",
+    "Limits",
     "Places",
+    "Prepared",
     "Profile",
     "ProjectSpec",
     "Route",
@@ -113,7 +117,7 @@ class Gateway:
         limits: CallLimits = DEFAULT_LIMITS,
         spend: Spend | None = None,
         memory: Fingerprints | None = None,
-        attachments: Attachments | None = None,
+        intake: Intake | None = None,
         on_round: Callable[[ProjectSpec, bool], None] = lambda project, blockless: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
@@ -124,7 +128,7 @@ class Gateway:
         self._catalogue = catalogue
         self._engines = engines
         self._router = Router(engines, memory or Fingerprints(os.urandom(32)))
-        self._attachments = attachments or Attachments()
+        self.intake = intake or Intake()
         self._on_round = on_round
         self._records = records
         self._limits = limits
@@ -226,18 +230,18 @@ class Gateway:
         Raises GatewayError: INVALID_REQUEST, DOCUMENTS_NOT_ENABLED, IMAGES_NOT_ENABLED, UNSUPPORTED, UNAVAILABLE.
         """
         abilities = route.engine.abilities(route.request.model)
-        return with_files(route, await self.take(route, attachments, wants, abilities))
+        return with_files(route, await self.prepare(route, attachments, wants, abilities))
 
-    async def take(
+    async def prepare(
         self, route: Route, attachments: tuple[Attachment, ...], wants: Wants, abilities: Abilities
-    ) -> tuple[Taken, ...]:
+    ) -> tuple[Prepared, ...]:
         """Files as an engine of these abilities takes them. Raises like `attach`."""
-        return await self._attachments.take(attachments, wants, abilities, max_pages=route.model.max_pages)
+        return await self.intake.prepare(attachments, wants, abilities, max_pages=route.model.max_pages)
 
-    async def read_files(self, model: str, attachments: tuple[Attachment, ...], wants: Wants) -> tuple[Taken, ...]:
+    async def read_files(self, model: str, attachments: tuple[Attachment, ...], wants: Wants) -> tuple[Prepared, ...]:
         """Files as a model of the catalogue takes them. Raises like `attach`."""
         known = self.profile(ProjectSpec(name="", model=model))
-        return await self._attachments.take(attachments, wants, known.abilities, max_pages=known.model.max_pages)
+        return await self.intake.prepare(attachments, wants, known.abilities, max_pages=known.model.max_pages)
 
     def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
@@ -374,6 +378,6 @@ class Gateway:
         self._records.put(settled)
 
 
-def with_files(route: Route, taken: tuple[Taken, ...]) -> Route:
+def with_files(route: Route, taken: tuple[Prepared, ...]) -> Route:
     """The route with its placeholders replaced, in order."""
     return msgspec.structs.replace(route, request=fill(route.request, taken), files=taken)

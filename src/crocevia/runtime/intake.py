@@ -19,7 +19,7 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Message, Part, TextPart, UserMessage
 from crocevia.documents.fetch import Fetcher
-from crocevia.documents.intake import PEPPER, Capabilities, Limits, Source, Taken, take
+from crocevia.documents.intake import PEPPER, Attachment, Limits, Prepared, prepare
 from crocevia.documents.workers import Workers
 
 KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -27,24 +27,6 @@ URL_SECONDS: Final = 600.0  # what an address held may change; a tool loop is sh
 
 _STEP: Final = 1 << 20  # characters
 _PENDING: Final = ""  # the media type of a placeholder
-
-
-class Attachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as the caller gave it: base64 or an address, exactly one. param: where it stands in the request."""
-
-    param: str
-    data: str | None = None
-    url: str | None = None
-    media_type: str | None = None
-    name: str | None = None
-
-    def __repr__(self) -> str:
-        return f"Attachment(param={self.param!r})"
-
-    @property
-    def is_image(self) -> bool:
-        """Whether the caller calls it one."""
-        return (self.media_type or "").lower().startswith("image/")
 
 
 class Wants(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,14 +52,14 @@ def _digest(attachment: Attachment) -> bytes:
     return digest.digest()
 
 
-def fill(request: ModelRequest, taken: Sequence[Taken]) -> ModelRequest:
+def fill(request: ModelRequest, taken: Sequence[Prepared]) -> ModelRequest:
     """The request with its placeholders replaced, in order."""
     left = iter(taken)
     messages = tuple(_filled(message, left.__next__) for message in request.messages)
     return msgspec.structs.replace(request, messages=messages)
 
 
-def _filled(message: Message, following: Callable[[], Taken]) -> Message:
+def _filled(message: Message, following: Callable[[], Prepared]) -> Message:
     if not isinstance(message, UserMessage) or all(isinstance(part, TextPart) for part in message.parts):
         return message
     parts: list[Part] = []
@@ -97,8 +79,8 @@ def check_permission(attachment: Attachment, wants: Wants) -> None:
         raise GatewayError(Reason.DOCUMENTS_NOT_ENABLED, project=wants.tenant)
 
 
-class Attachments:
-    """Takes files in. One per server; workers start and sockets open only when a file comes."""
+class Intake:
+    """Prepares what callers attach. One per server; workers start and sockets open only when a file comes."""
 
     def __init__(
         self, fetcher: Fetcher | None = None, workers: Workers | None = None, *, kept_bytes: int = KEPT_BYTES
@@ -107,9 +89,9 @@ class Attachments:
         self._workers = workers or Workers()
         self._kept = _Kept(kept_bytes)
 
-    async def take(
+    async def prepare(
         self, attachments: Sequence[Attachment], wants: Wants, abilities: Abilities, *, max_pages: int
-    ) -> tuple[Taken, ...]:
+    ) -> tuple[Prepared, ...]:
         """Every file as parts that the engine can be given, in order.
 
         Raises GatewayError: INVALID_REQUEST, DOCUMENTS_NOT_ENABLED, IMAGES_NOT_ENABLED, UNSUPPORTED, UNAVAILABLE.
@@ -119,11 +101,10 @@ class Attachments:
             raise GatewayError(Reason.FILES_MANY, count=len(attachments), limit=limits.max_count)
         for attachment in attachments:
             check_permission(attachment, wants)
-        able = Capabilities(documents=abilities.documents, images=abilities.images)
-        keys = await asyncio.to_thread(lambda: [_key(each, wants, able, max_pages) for each in attachments])
+        keys = await asyncio.to_thread(lambda: [_key(each, wants, abilities, max_pages) for each in attachments])
         found = [self._kept.get(key) for key in keys]
         new = [each for each, known in zip(attachments, found, strict=True) if known is None]
-        read = await take([_source(each) for each in new], limits, able, fetcher=self._fetcher, workers=self._workers)
+        read = await self._prepare(new, limits, abilities)
         fresh = iter(read)
         whole = tuple(known if known is not None else next(fresh) for known in found)
         for attachment, key, one in zip(attachments, keys, whole, strict=True):
@@ -131,33 +112,36 @@ class Attachments:
             self._kept.put(key, one, URL_SECONDS if attachment.url else None)
         return whole
 
+    async def prepare_as_text(
+        self, attachments: Sequence[Attachment], limits: Limits, *, images: bool
+    ) -> tuple[Prepared, ...]:
+        """Every file in order where no engine is chosen yet: documents as text. images: the model can see pictures.
+
+        Raises GatewayError: INVALID_REQUEST (which part, and why), UNSUPPORTED, UNAVAILABLE.
+        """
+        return await self._prepare(attachments, limits, Abilities(images=images))
+
+    async def _prepare(
+        self, attachments: Sequence[Attachment], limits: Limits, abilities: Abilities
+    ) -> tuple[Prepared, ...]:
+        return await prepare(attachments, limits, abilities, fetcher=self._fetcher, workers=self._workers)
+
     async def close(self) -> None:
         """Close sockets. Idempotent."""
         await self._fetcher.close()
 
 
-def _source(attachment: Attachment) -> Source:
-    # The kind is left open: what a file is, its bytes say, not its label.
-    return Source(
-        param=attachment.param,
-        data=attachment.data,
-        url=attachment.url,
-        media_type=attachment.media_type,
-        name=attachment.name,
-    )
-
-
-def _check_kind(taken: Taken, wants: Wants) -> None:
+def _check_kind(taken: Prepared, wants: Wants) -> None:
     if taken.kind == "image" and not wants.images:
         raise GatewayError(Reason.IMAGES_NOT_ENABLED, project=wants.tenant)
     if taken.kind == "document" and not wants.documents:
         raise GatewayError(Reason.DOCUMENTS_NOT_ENABLED, project=wants.tenant)
 
 
-def _key(attachment: Attachment, wants: Wants, able: Capabilities, max_pages: int) -> bytes:
+def _key(attachment: Attachment, wants: Wants, abilities: Abilities, max_pages: int) -> bytes:
     """Everything that what is made of a file depends on; what an address held belongs to who asked for it."""
     owner = wants.tenant if attachment.url else None
-    facts = (_digest(attachment), owner, attachment.media_type, attachment.name, able, max_pages, wants.limits)
+    facts = (_digest(attachment), owner, attachment.media_type, attachment.name, abilities, max_pages, wants.limits)
     return blake2b(repr(facts).encode("utf-8", "surrogatepass"), digest_size=32).digest()
 
 
@@ -167,9 +151,9 @@ class _Kept:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._bytes = 0
-        self._files: OrderedDict[bytes, tuple[Taken, int, float | None]] = OrderedDict()
+        self._files: OrderedDict[bytes, tuple[Prepared, int, float | None]] = OrderedDict()
 
-    def get(self, key: bytes) -> Taken | None:
+    def get(self, key: bytes) -> Prepared | None:
         found = self._files.get(key)
         if found is None:
             return None
@@ -179,7 +163,7 @@ class _Kept:
         self._files.move_to_end(key)
         return found[0]
 
-    def put(self, key: bytes, taken: Taken, seconds: float | None) -> None:
+    def put(self, key: bytes, taken: Prepared, seconds: float | None) -> None:
         if key in self._files:
             return
         size = _size(taken)
@@ -194,6 +178,6 @@ class _Kept:
         self._bytes -= self._files.pop(key)[1]
 
 
-def _size(taken: Taken) -> int:
+def _size(taken: Prepared) -> int:
     parts = sum(4 * len(part.text) if isinstance(part, TextPart) else len(part.data) for part in taken.parts)
     return parts + sum(4 * len(text) for text in taken.page_texts) + 1024

@@ -16,7 +16,7 @@ from crocevia.core.catalogue import Permissions
 from crocevia.core.messages import FilePart, TextPart, UserMessage
 from crocevia.documents.fetch import Fetcher
 from crocevia.documents.workers import Workers
-from crocevia.runtime.intake import Attachments
+from crocevia.runtime.intake import Intake
 from tests.aio import run
 from tests.contract.pepper.claude import says, talking, whole
 from tests.contract.requirements import requirement
@@ -204,8 +204,8 @@ def test_a_document_by_address_is_fetched_over_https() -> None:
     async def work() -> None:
         async with serving(handle, OUTER, theirs) as server:
             names = Names({"files.example": [[OUTER]]})
-            files = Attachments(Fetcher(resolve=names, is_open=outside, tls_context=ours))
-            place = house(Puppet(documents=True), permissions=ALL_ALLOWED, attachments=files)
+            files = Intake(Fetcher(resolve=names, is_open=outside, tls_context=ours))
+            place = house(Puppet(documents=True), permissions=ALL_ALLOWED, intake=files)
             block = {"tipo": "documento", "nome": "v.pdf", "url": f"https://files.example:{server.port}/v.pdf"}
             for _ in range(2):
                 assert (await ask(place.agent, body(block, TEXT))).status == 200
@@ -232,7 +232,7 @@ class CountingWorkers(Workers):
 def test_a_tool_loop_reads_its_document_once_and_the_engine_sees_the_same_bytes() -> None:
     async def work() -> None:
         workers = CountingWorkers()
-        place = house(Puppet(), permissions=ALL_ALLOWED, attachments=Attachments(workers=workers))
+        place = house(Puppet(), permissions=ALL_ALLOWED, intake=Intake(workers=workers))
         history: list[dict[str, Any]] = body(document(), TEXT)["messages"]
         for turn in range(4):
             assert (await ask(place.agent, {"messages": history})).status == 200
@@ -252,8 +252,8 @@ def test_a_tool_loop_reads_its_document_once_and_the_engine_sees_the_same_bytes(
 def test_what_is_kept_of_files_is_bounded_and_belongs_to_its_form() -> None:
     async def work() -> None:
         workers = CountingWorkers()
-        files = Attachments(workers=workers, kept_bytes=2 * len(PDF))
-        place = house(Puppet(documents=True), permissions=ALL_ALLOWED, attachments=files)
+        files = Intake(workers=workers, kept_bytes=2 * len(PDF))
+        place = house(Puppet(documents=True), permissions=ALL_ALLOWED, intake=files)
         for data in (PDF, zoo.pdf(("altro " * 900,)), PDF):
             assert (await ask(place.agent, body(document(data), TEXT))).status == 200
         assert workers.jobs == 3  # none fits: each is read again rather than kept beyond the bound
@@ -272,8 +272,8 @@ def test_blocks_of_text_are_joined_and_other_kinds_refused() -> None:
 @requirement("P-DOC-7")
 def test_nothing_is_started_before_a_file_comes() -> None:
     code = (
-        "import asyncio, sys\nfrom crocevia.runtime.intake import Attachments\n"
-        "async def main():\n    files = Attachments()\n    assert files._fetcher._session is None\n"
+        "import asyncio, sys\nfrom crocevia.runtime.intake import Intake\n"
+        "async def main():\n    files = Intake()\n    assert files._fetcher._session is None\n"
         "    assert not files._workers.pids\n    await files.close()\n"
         "asyncio.run(main())\nassert 'pypdfium2' not in sys.modules and 'PIL' not in sys.modules\n"
     )
@@ -284,8 +284,8 @@ def test_nothing_is_started_before_a_file_comes() -> None:
 def test_a_project_over_its_limit_has_no_file_read_for_it() -> None:
     async def work() -> None:
         workers = CountingWorkers()
-        files = Attachments(workers=workers)
-        place = house(Puppet(), permissions=ALL_ALLOWED, attachments=files, hourly_limit=1)
+        files = Intake(workers=workers)
+        place = house(Puppet(), permissions=ALL_ALLOWED, intake=files, hourly_limit=1)
         assert (await ask(place.agent, body(document(), TEXT))).status == 200
         refused = await ask(place.agent, body(document(zoo.pdf(("altro",))), TEXT))
         assert refused.error() == (429, "troppe_richieste")

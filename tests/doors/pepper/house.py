@@ -19,7 +19,7 @@ from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
 from crocevia.doors.pepper import pepper_door
 from crocevia.runtime.gateway import CallLimits, Gateway
-from crocevia.runtime.intake import Attachments
+from crocevia.runtime.intake import Intake
 from crocevia.storage.records import OpenedCall, SettledCall
 
 Step = list[ModelEvent] | asyncio.Event | Exception
@@ -126,7 +126,7 @@ def house(
     limits: CallLimits | None = None,
     model: dict[str, Any] | None = None,
     reserve: Any = None,
-    attachments: Attachments | None = None,
+    intake: Intake | None = None,
     **project: Any,
 ) -> House:
     """A house with the projects `casa` (mode agent, key `chiave`) and `vecchia` (mode standard, key `altra`).
@@ -148,7 +148,7 @@ def house(
         lambda name: reserve if name == "spare" else engine,
         records,
         limits=limits or CallLimits(),
-        attachments=attachments,
+        intake=intake,
         on_round=lambda project, blockless: rounds.append((project.name, blockless)),
         clock=lambda: clock[0],
     )

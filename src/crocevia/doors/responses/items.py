@@ -25,7 +25,7 @@ from crocevia.core.messages import (
 )
 from crocevia.doors.responses import parts, wire
 from crocevia.doors.responses.parts import Placing
-from crocevia.runtime.text_intake import Source, Taken
+from crocevia.runtime.gateway import Attachment, Prepared
 
 _ID: Final = 80
 
@@ -97,9 +97,9 @@ def owner_of(item: wire.Item) -> str | None:
     return f"resp_{parts[1]}" if is_reference(item) and len(parts) == 3 and parts[2].isdigit() else None
 
 
-def sources(items: Iterable[Placed]) -> list[Source]:
-    """Everything that has to be taken in: files of this request, pictures of all."""
-    found: list[Source] = []
+def sources(items: Iterable[Placed]) -> list[Attachment]:
+    """Everything that has to be prepared in: files of this request, pictures of all."""
+    found: list[Attachment] = []
     for path, item, kept in items:
         name = "output" if item.type == "function_call_output" else "content"
         content = item.output if name == "output" else item.content
@@ -112,9 +112,9 @@ def sources(items: Iterable[Placed]) -> list[Source]:
     return found
 
 
-def converse(items: Sequence[Placed], taken: Mapping[str, Taken]) -> Conversation:
+def converse(items: Sequence[Placed], prepared: Mapping[str, Prepared]) -> Conversation:
     """Raises GatewayError(INVALID_REQUEST) that names the item."""
-    building = _Building(taken)
+    building = _Building(prepared)
     for place in items:
         building.outputs_of(place)
     for place in items:
@@ -134,8 +134,8 @@ def _kind(place: Placed) -> str:
 class _Building:
     """The conversation so far. What the assistant says in a row, words and calls, is one message."""
 
-    def __init__(self, taken: Mapping[str, Taken]) -> None:
-        self._placing = Placing(taken)
+    def __init__(self, prepared: Mapping[str, Prepared]) -> None:
+        self._placing = Placing(prepared)
         self._messages: list[Message] = []
         self._paths: list[str] = []
         self._repaired: list[str] = []

@@ -8,7 +8,7 @@ from typing import Final
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Part, TextPart
 from crocevia.doors.responses import wire
-from crocevia.runtime.text_intake import Source, Taken
+from crocevia.runtime.gateway import Attachment, Prepared
 
 TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
 _PICTURES: Final = frozenset({"input_image", "image_url"})
@@ -42,23 +42,23 @@ def joined(content: str | list[wire.Part] | None, path: str) -> str:
     return "".join(found)
 
 
-def source(part: wire.Part, path: str) -> Source | None:
+def source(part: wire.Part, path: str) -> Attachment | None:
     """Where the bytes of a file or picture are; None for text."""
     if part.type in _PICTURES:
         return _picture(part, path)
     return _file(part, path) if part.type in _FILES else None
 
 
-def _picture(part: wire.Part, path: str) -> Source:
+def _picture(part: wire.Part, path: str) -> Attachment:
     if part.source is not None:
         return _spelled(part.source, path, picture=True)
     address = part.image_url.url if isinstance(part.image_url, wire.ImageAddress) else part.image_url
     if not address:
         raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.image_url", field=f"{path}.image_url")
-    return Source(param=path, url=address, kind="image")
+    return Attachment(param=path, url=address, kind="image")
 
 
-def _file(part: wire.Part, path: str) -> Source:
+def _file(part: wire.Part, path: str) -> Attachment:
     if part.source is not None:
         return _spelled(part.source, path, picture=False)
     told, inside = (part, path) if part.file is None else (part.file, f"{path}.file")
@@ -66,21 +66,21 @@ def _file(part: wire.Part, path: str) -> Source:
         raise GatewayError(Reason.FILE_ID_UNKNOWN, param=f"{inside}.file_id", path=f"{inside}.file_id")
     name, data = told.filename, told.file_data
     if data is not None and data[:5].lower() != "data:":
-        return Source(param=path, data=data, kind="document", name=name)
+        return Attachment(param=path, data=data, kind="document", name=name)
     address = data or told.file_url
     if not address:
         raise GatewayError(Reason.FIELD_NEEDED, param=f"{inside}.file_data", field=f"{inside}.file_data")
-    return Source(param=path, url=address, kind="document", name=name)
+    return Attachment(param=path, url=address, kind="document", name=name)
 
 
-def _spelled(spelled: wire.Source, path: str, *, picture: bool) -> Source:
+def _spelled(spelled: wire.Source, path: str, *, picture: bool) -> Attachment:
     if spelled.type not in ("url", "base64"):
         raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}.source.type", path=f"{path}.source.type")
     needed = "url" if spelled.type == "url" else "data"
     value = getattr(spelled, needed)
     if not value:
         raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.source.{needed}", field=f"{path}.source.{needed}")
-    return Source(
+    return Attachment(
         param=path,
         **{needed: value},
         kind="image" if picture else "document",
@@ -90,10 +90,10 @@ def _spelled(spelled: wire.Source, path: str, *, picture: bool) -> Source:
 
 
 class Placing:
-    """Puts what was taken in where it belongs: documents' text beside the instructions, pictures in the message."""
+    """Puts what was prepared in where it belongs: documents' text beside the instructions, pictures in the message."""
 
-    def __init__(self, taken: Mapping[str, Taken]) -> None:
-        self._taken = taken
+    def __init__(self, prepared: Mapping[str, Prepared]) -> None:
+        self._prepared = prepared
         self.documents: list[str] = []
 
     def parts(self, content: str | list[wire.Part] | None, path: str) -> tuple[Part, ...]:
@@ -106,12 +106,12 @@ class Placing:
             text = text_of(part, where)
             if text is not None:
                 found.append(TextPart(text=text))
-            elif (taken := self._taken.get(where)) is not None:
-                found += self._place(taken)
+            elif (prepared := self._prepared.get(where)) is not None:
+                found += self._place(prepared)
         if not found and content:
             found.append(TextPart(text=_ONLY_FILES))
         return tuple(found)
 
-    def _place(self, taken: Taken) -> list[Part]:
-        self.documents += [part.text for part in taken.parts if isinstance(part, TextPart)]
-        return [part for part in taken.parts if isinstance(part, FilePart)]
+    def _place(self, prepared: Prepared) -> list[Part]:
+        self.documents += [part.text for part in prepared.parts if isinstance(part, TextPart)]
+        return [part for part in prepared.parts if isinstance(part, FilePart)]

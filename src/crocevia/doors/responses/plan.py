@@ -260,8 +260,9 @@ def _kept(chain: list[StoredResponse]) -> list[Placed]:
 
 
 async def _converse(services: Services, target: Target, placed: list[Placed]) -> Conversation:
-    taken = await services.intake.take(items.sources(placed), images=target.sees)
-    talk = items.converse(placed, {one.param: one for one in taken})
+    sent = items.sources(placed)
+    prepared = await services.gateway.intake.prepare_as_text(sent, services.file_limits, images=target.sees)
+    talk = items.converse(placed, {one.param: one for one in prepared})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.INPUT_EMPTY, param="input")
     return talk

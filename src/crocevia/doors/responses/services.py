@@ -7,8 +7,7 @@ import msgspec
 from crocevia.doors.responses.targets import Targets
 from crocevia.runtime.answers_store import Responses
 from crocevia.runtime.control.operators import Operators
-from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.text_intake import Intake
+from crocevia.runtime.gateway import Gateway, Limits
 from crocevia.runtime.turns.run_service import RunService
 
 
@@ -20,4 +19,5 @@ class Services(msgspec.Struct, frozen=True):
     operators: Operators
     targets: Targets
     responses: Responses
-    intake: Intake
+    file_limits: Limits
+    """Of what callers attach."""

@@ -27,7 +27,7 @@ from crocevia.runtime.classic.websearch import Page, WebSearch
 from crocevia.runtime.gateway import Attachment, Call, CallDraft, Cut, Gateway, Route, Wants, with_files
 
 if TYPE_CHECKING:
-    from crocevia.documents.intake import Taken
+    from crocevia.documents.intake import Prepared
 
 MOST_SEARCHES: Final = 3
 CITES: Final = "anthropic"  # the dialect whose engine says itself what it cites
@@ -100,7 +100,7 @@ class Exchange:
         self._search = search
         self._task: asyncio.Task[object] | None = None
         self._call: Call | None = None
-        self._taken: tuple[Taken, ...] = ()
+        self._taken: tuple[Prepared, ...] = ()
         self._native: tuple[str, ...] = ()
         self._pages: list[Page] = []
         self.gone = False
@@ -196,7 +196,7 @@ class Exchange:
         abilities = route.engine.abilities(route.request.model)
         if route.engine.dialect != CITES:
             abilities = msgspec.structs.replace(abilities, documents=False)
-        taken = await self._classic.gateway.take(route, self._question.attachments, self._wants, abilities)
+        taken = await self._classic.gateway.prepare(route, self._question.attachments, self._wants, abilities)
         self._taken = tuple(_citable(each) for each in taken)
         self._native = tuple(each.name for each in self._taken if any(map(_is_native, each.parts)))
         return with_files(route, self._taken)
@@ -222,7 +222,7 @@ class Exchange:
         return found
 
 
-def _citable(taken: Taken) -> Taken:
+def _citable(taken: Prepared) -> Prepared:
     parts = tuple(msgspec.structs.replace(part, cite=True) if _is_native(part) else part for part in taken.parts)
     return msgspec.structs.replace(taken, parts=parts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import io
 import unicodedata
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import IO, Final
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.limits import Limits, spoken
+from crocevia.documents.sniff import is_text
 from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control, missing
 from crocevia.runtime.files.blobs import Blobs, Received
@@ -199,7 +199,10 @@ def _found(
 
 def _checked(name: str, received: Received) -> tuple[str, str]:
     """The name in one form, and the type that both it and the bytes say. Raises GatewayError(INVALID_REQUEST)."""
-    name = unicodedata.normalize("NFC", name)
+    # Controls show nothing, and some turn the rest of a name round.
+    name = "".join(
+        sign for sign in unicodedata.normalize("NFC", name) if unicodedata.category(sign) not in ("Cc", "Cf")
+    )
     mime_type = TYPES.get(Path(name).suffix.lower())
     if mime_type is None:
         raise GatewayError(Reason.ATTACHMENT_TYPE, param="file", types=", ".join(TYPES))
@@ -220,14 +223,6 @@ def _is(mime_type: str, received: Received) -> bool:
 
 
 def _is_text(received: Received) -> bool:
-    decoder = codecs.getincrementaldecoder("utf-8")()
     small = received.size == len(received.head)
     with io.BytesIO(received.head) if small else received.aside.open("rb") as file:
-        try:
-            while block := file.read(1 << 20):
-                if "\0" in decoder.decode(block):
-                    return False
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+        return is_text(iter(lambda: file.read(1 << 20), b""))

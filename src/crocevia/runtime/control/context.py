@@ -51,6 +51,7 @@ def open_control(
     *,
     images: ImageJobs | None = None,
     limits: Limits = Limits(),  # noqa: B008  # frozen
+    workers: Workers | None = None,
 ) -> Control:
     """The control plane of a home. A change that another process makes is looked at with the next catalogue."""
     signer = Signer(home)
@@ -66,6 +67,7 @@ def open_control(
         files=WorkspaceFiles(home.files, limits),
         limits=limits,
         images=images,
+        workers=workers or Workers(),
     )
 
 

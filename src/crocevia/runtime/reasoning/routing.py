@@ -17,7 +17,7 @@ from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.history import open_round
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
-from crocevia.documents.intake import Taken
+from crocevia.documents.intake import Prepared
 from crocevia.runtime.drafts import CallDraft
 from crocevia.runtime.fitting import Fitted, fit
 from crocevia.runtime.reasoning.fingerprints import NOTE, Fingerprints, Trail
@@ -63,7 +63,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     """Though the model reasons."""
     blockless: bool | None = None
     """Whether the app sent no pieces in its open round; None when there is no such round."""
-    files: tuple[Taken, ...] = ()
+    files: tuple[Prepared, ...] = ()
     """What took the place of the placeholders in `request`."""
 
     def notes(self) -> dict[str, Any]:
@@ -209,7 +209,7 @@ def _kept(messages: tuple[Message, ...], lost: set[int]) -> tuple[Message, ...]:
     return tuple(_bare(message) if index in lost else message for index, message in enumerate(messages))
 
 
-def _can_be_given(files: tuple[Taken, ...], route: Route) -> bool:
+def _can_be_given(files: tuple[Prepared, ...], route: Route) -> bool:
     """Whether files that were taken in for one engine are something for the one of `route`."""
     able = route.engine.abilities(route.request.model)
     parts = [part for taken in files for part in taken.parts if isinstance(part, FilePart)]

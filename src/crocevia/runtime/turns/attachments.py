@@ -11,11 +11,11 @@ import msgspec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Message, Part, TextPart
 from crocevia.core.turn.files import filled, named
-from crocevia.documents.intake import RESPONSES
+from crocevia.documents.intake import RESPONSES, Attachment
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Gateway
-from crocevia.runtime.intake import Attachment, Wants
+from crocevia.runtime.intake import Wants
 
 # No engine hears or watches anything; what these have as text or pages, every engine can read.
 _READABLE: Final = frozenset({"text/markdown", "text/plain", "text/csv", "application/pdf"})

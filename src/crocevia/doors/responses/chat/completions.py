@@ -104,8 +104,9 @@ async def _draft(
         raise GatewayError(Reason.NUMBER_WITHIN, param="n", path="n", least=1, most=1)
     session = session_key(caller)
     placed = _placed(request.messages)
-    taken = await services.intake.take(items.sources(placed), images=target.sees)
-    talk = items.converse(placed, {one.param: one for one in taken})
+    sent = items.sources(placed)
+    prepared = await services.gateway.intake.prepare_as_text(sent, services.file_limits, images=target.sees)
+    talk = items.converse(placed, {one.param: one for one in prepared})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.CHAT_EMPTY, param="messages")
     added = "\n\n".join(text for text in (*talk.system, *talk.documents) if text) or None
