@@ -126,7 +126,6 @@ class Reason(StrEnum):
     MESSAGES_EMPTY = "messages_empty"
     CONTENT_EMPTY = "content_empty"
     TOOL_CALL_UNNAMED = "tool_call_unnamed"
-    ARGUMENTS_NOT_OBJECT = "arguments_not_object"
     TOOL_RESULT_MISSING = "tool_result_missing"
     TOOL_RESULT_UNKNOWN = "tool_result_unknown"
     TOOL_RESULT_REPEATED = "tool_result_repeated"
