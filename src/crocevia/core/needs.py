@@ -13,7 +13,7 @@ class Spelling(msgspec.Struct, frozen=True):
     """How a name must be spelled."""
 
     characters: str
-    """Those that may stand in it, as inside the brackets of a regular expression."""
+    """Those that may stand in it, as inside the brackets of a regular expression; `a-z0-9_` are always among them."""
     length: int
     """The most."""
 

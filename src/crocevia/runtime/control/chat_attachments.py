@@ -199,10 +199,8 @@ def _found(
 
 def _checked(name: str, received: Received) -> tuple[str, str]:
     """The name in one form, and the type that both it and the bytes say. Raises GatewayError(INVALID_REQUEST)."""
-    # Controls show nothing, and some turn the rest of a name round.
-    name = "".join(
-        sign for sign in unicodedata.normalize("NFC", name) if unicodedata.category(sign) not in ("Cc", "Cf")
-    )
+    # Invisible signs: some turn the rest of a name round.
+    name = "".join(sign for sign in unicodedata.normalize("NFC", name) if unicodedata.category(sign) != "Cf")
     mime_type = TYPES.get(Path(name).suffix.lower())
     if mime_type is None:
         raise GatewayError(Reason.ATTACHMENT_TYPE, param="file", types=", ".join(TYPES))
