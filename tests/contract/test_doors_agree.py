@@ -15,7 +15,7 @@ import msgspec
 import pytest
 from PIL import Image
 
-from crocevia.core.catalogue import KIND_TRAITS
+from crocevia.core.catalogue import ENGINE_TRAITS
 from crocevia.core.needs import Spelling
 from tests.aio import run
 from tests.contract.atp.forms import form, headers
@@ -414,14 +414,14 @@ def _input_file(name: str, url: str) -> Message:
 
 def test_a_kind_with_needs_of_its_own_is_obeyed_by_every_door(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs = msgspec.structs.replace(
-        KIND_TRAITS["openai-chat"].needs,
+        ENGINE_TRAITS["openai-chat"].needs,
         tool_names=Spelling("a-zA-Z0-9_", 12),
         call_ids=Spelling("a-z0-9_", 64),
         begins_with_user=True,
         ends_with_assistant="never",
     )
-    traits = msgspec.structs.replace(KIND_TRAITS["openai-chat"], needs=needs)
-    monkeypatch.setattr("crocevia.engines.openai.chat.KIND_TRAITS", {**KIND_TRAITS, "openai-chat": traits})
+    traits = msgspec.structs.replace(ENGINE_TRAITS["openai-chat"], needs=needs)
+    monkeypatch.setattr("crocevia.engines.openai.chat.ENGINE_TRAITS", {**ENGINE_TRAITS, "openai-chat": traits})
 
     async def scene() -> None:
         async with serving(tmp_path) as (home, provider):

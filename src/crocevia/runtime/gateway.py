@@ -12,7 +12,7 @@ import msgspec
 
 from crocevia.core.calls import Abilities, Engine, ModelRequest
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, UserSpec
-from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.documents.intake import PEPPER as PEPPER_FILES
 from crocevia.documents.intake import RESPONSES as RESPONSES_FILES
@@ -151,6 +151,17 @@ class Gateway:
     def route_model(self, user_id: str, model: str, draft: CallDraft) -> Route:
         """Who would answer a user, who is a tenant like a project, on a model of the catalogue. Raises like `route`."""
         return self.route(self._tenant(user_id, model), draft)
+
+    def check_model(self, user_id: str, model: str, draft: CallDraft) -> None:
+        """Refuse what no engine could be told, in the caller's own terms, before an agent's run is opened for it.
+
+        Raises GatewayError(INVALID_REQUEST). What else may be wrong is for the run to meet.
+        """
+        try:
+            self.route_model(user_id, model, draft)
+        except GatewayError as error:
+            if error.code is Code.INVALID_REQUEST:
+                raise
 
     def open_model(self, user_id: str, model: str, draft: CallDraft, route: Route | None = None) -> Call:
         """A call by a user on a model of the catalogue. route: of `route_model`, if it was asked. Raises like `route`

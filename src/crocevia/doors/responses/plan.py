@@ -161,6 +161,7 @@ async def make(
     )
     run = None
     if target.definition is not None:
+        services.gateway.check_model(operator.user_id, target.model, draft)
         run = run_spec(
             operator,
             target,

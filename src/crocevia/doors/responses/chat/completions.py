@@ -42,6 +42,7 @@ async def complete(services: Services, request: Request) -> Response | EventResp
     if not target.acts:
         call: Work = services.gateway.open_model(operator.user_id, target.model, draft)
     else:
+        services.gateway.check_model(operator.user_id, target.model, draft)
         call = await services.runs.open(
             plan.run_spec(
                 operator,
