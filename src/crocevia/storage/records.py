@@ -77,10 +77,11 @@ _c: Final = call_records.c
 
 
 class OpenedCall(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known at admission. started_at: Unix seconds. reserved_usd: what the call may cost at most."""
+    """What is known at admission."""
 
     id: str
     started_at: float
+    """Unix seconds."""
     door: str
     catalogue_revision: int
     encode: str | None = None
@@ -91,21 +92,21 @@ class OpenedCall(msgspec.Struct, frozen=True, kw_only=True):
     engine: str | None = None
     session_id: str | None = None
     reserved_usd: float | None = None
+    """What the call may cost at most."""
     bytes_in: int | None = None
 
 
 class SettledCall(msgspec.Struct, frozen=True, kw_only=True):
-    """How the call ended.
-
-    outcome: `ok`, or the `Code` it failed with, or `cancelled`. model, engine: who really answered (None keeps
-    what admission said). partial: the answer was cut. Durations in seconds. notes: JSON-able, ours, no texts.
-    """
+    """How the call ended. A field fills the column of its name, and those of `usage` theirs."""
 
     id: str
     settled_at: float
+    """Unix seconds."""
     outcome: str
+    """`ok`, the `Code` that the call failed with, or `cancelled`."""
     ended_by: EndedBy
     model: str | None = None
+    """Which model answered; None keeps what admission said."""
     engine: str | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -113,7 +114,9 @@ class SettledCall(msgspec.Struct, frozen=True, kw_only=True):
     stream_seconds: float | None = None
     bytes_out: int | None = None
     partial: bool = False
+    """The answer was cut."""
     notes: dict[str, Any] | None = None
+    """Remarks of ours that JSON can hold; never texts of the conversation."""
 
 
 _OPEN: Final = insert(call_records).values({name: bindparam(name) for name in OpenedCall.__struct_fields__})
