@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -302,3 +304,70 @@ def test_a_server_killed_in_the_middle_of_a_turn_is_found_again(
 
     place.play(kind, work, reconnect=SOON, ledger=ledger)
     ledger.close()
+
+
+@both
+@pytest.mark.parametrize("trouble", ["killed", "stopped"])
+def test_an_output_arrives_after_the_server_was_away_while_its_handler_ran(
+    kind: str, trouble: str, place: Place, own_rig: Rig, tmp_path: Path
+) -> None:
+    chat, runs, ledger = place.chat(), [], SqliteLedger(tmp_path / "ledger.db")
+    tools, back = ClientToolRegistry(), threading.Event()
+
+    def again() -> None:
+        if trouble == "killed":
+            own_rig.start()
+        else:
+            os.kill(own_rig._pid, signal.SIGCONT)
+        back.set()
+
+    def add(a: float, b: float) -> dict[str, float]:
+        runs.append((a, b))
+        if trouble == "killed":
+            own_rig.kill()
+        else:
+            os.kill(own_rig._pid, signal.SIGSTOP)
+        threading.Timer(3, again).start()  # what is tested is that it is away for a while
+        return {"sum": a + b}
+
+    tools.register_tool("add", add, NUMBERS, timeout=60)
+
+    async def work(client: Any) -> None:
+        result = await now(client.chats.send_and_wait(chat, "please add", tools=tools, timeout=40))
+        assert result.completed and result.text == 'It is {"sum":5}.'
+        (outcome,) = result.tool_outcomes
+        assert outcome.is_delivered or outcome.outcome == "tool_already_resolved"
+
+    try:
+        place.play(kind, work, reconnect=SOON, ledger=ledger)
+    finally:
+        assert back.wait(10)
+    assert runs == [(2, 3)] and ledger.unsettled(chat) == []
+    ledger.close()
+
+
+def test_two_runners_with_two_ledgers_run_a_call_once(place: Place, tmp_path: Path) -> None:
+    chat, runs, outcomes = place.chat(), [], []
+    lock = threading.Lock()
+
+    def follow(number: int) -> None:
+        ledger = SqliteLedger(tmp_path / f"{number}.db")
+        with place.client("sync", ledger=ledger) as client, client.chats.events(chat, timeout=20) as stream:
+            run = client.chats.run_client_tools(stream, registry(runs))
+            for event in run:
+                if event.is_terminal:
+                    break
+            run.close()
+            with lock:
+                outcomes.extend(item.outcome for item in run.outcomes)
+        ledger.close()
+
+    threads = [threading.Thread(target=follow, args=(number,)) for number in (1, 2)]
+    for thread in threads:
+        thread.start()
+    with place.client("sync") as client:
+        result = client.chats.send_and_wait(chat, "please add", timeout=20)
+    for thread in threads:
+        thread.join(20)
+    assert result.text == 'It is {"sum":5}.' and runs == [(2, 3)]
+    assert "delivered" in outcomes and len(outcomes) == 2
