@@ -1,4 +1,4 @@
-"""Envai's API and the Agent Team Protocol. Its words live in `wire/`, `errors.py` and `negotiation.py` only."""
+"""Envai's API and the Agent Team Protocol. Its words live here and nowhere else."""
 
 from crocevia.doors.atp.door import atp_door
 

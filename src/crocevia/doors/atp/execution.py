@@ -19,8 +19,8 @@ from crocevia.doors.atp import encode_v2, encode_v3
 from crocevia.doors.atp.caller import Request, Rule, Version
 from crocevia.doors.atp.capabilities import capabilities
 from crocevia.doors.atp.events import Encoder
+from crocevia.doors.atp.resources.attachments import manifest
 from crocevia.doors.atp.wire import execution as wire
-from crocevia.doors.atp.wire.attachments import manifest
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.turns import Feed, Row, Turns

@@ -19,7 +19,7 @@ Name = Annotated[
 Description = Annotated[str, Meta(max_length=65535)] | None
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class Body(msgspec.Struct, frozen=True, kw_only=True):
     """A body. What the contract does not close may carry more; it is ignored."""
 
 

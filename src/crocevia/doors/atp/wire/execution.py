@@ -9,7 +9,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from crocevia.core.declared import FieldError
 from crocevia.core.errors import Reason
-from crocevia.doors.atp.wire.common import Request
+from crocevia.doors.atp.wire.common import Body
 
 MAX_OUTPUT = 131_072  # bytes of a client tool's output
 
@@ -17,7 +17,7 @@ ULID = "[0-7][0-9a-hjkmnp-tv-zA-HJKMNP-TV-Z]{25}"
 Text = Annotated[str, Meta(min_length=1)]
 
 
-class ChatMessageRequest(Request, frozen=True, kw_only=True):
+class ChatMessageRequest(Body, frozen=True, kw_only=True):
     message: Text
     attachment_ids: Annotated[list[str], Meta(max_length=10)] = msgspec.field(default_factory=list)
 
@@ -36,12 +36,12 @@ class TurnAccepted(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str
 
 
-class SteerRequest(Request, frozen=True, kw_only=True):
+class SteerRequest(Body, frozen=True, kw_only=True):
     text: Text
     target_agent_id: Annotated[str, Meta(pattern=f"^ag_{ULID}$")] | None = None
 
 
-class ToolOutputRequest(Request, frozen=True, kw_only=True):
+class ToolOutputRequest(Body, frozen=True, kw_only=True):
     call_id: Annotated[str, Meta(min_length=1, max_length=64)]
     output: Annotated[str, Meta(max_length=MAX_OUTPUT)]
     is_error: bool = False
@@ -51,20 +51,20 @@ class ToolOutputRequest(Request, frozen=True, kw_only=True):
             raise FieldError("output", Reason.OUTPUT_SIZE)
 
 
-class ToolClaimRequest(Request, frozen=True, kw_only=True):
+class ToolClaimRequest(Body, frozen=True, kw_only=True):
     """holder: a name that the runner draws for itself and keeps."""
 
     call_id: Annotated[str, Meta(min_length=1, max_length=64)]
     holder: Annotated[str, Meta(min_length=1, max_length=128, pattern="^[A-Za-z0-9._-]+$")]
 
 
-class ApprovalRequest(Request, frozen=True, kw_only=True):
+class ApprovalRequest(Body, frozen=True, kw_only=True):
     approval_id: Annotated[str, Meta(min_length=1, max_length=64)]
     approve: bool
     reason: Annotated[str, Meta(max_length=4096)] | None = None
 
 
-class ForkChatRequest(Request, frozen=True, kw_only=True):
+class ForkChatRequest(Body, frozen=True, kw_only=True):
     destination_chat_id: Annotated[str, Meta(max_length=64)]
 
 
@@ -79,7 +79,7 @@ class ContextItem(msgspec.Struct, frozen=True, kw_only=True):
     turn_id: str | None = None
 
 
-class RestoreChatRequest(Request, frozen=True, kw_only=True):
+class RestoreChatRequest(Body, frozen=True, kw_only=True):
     orchestrator_context: list[ContextItem]
 
 
