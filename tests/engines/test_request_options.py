@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from typing import Any
 
 import pytest
@@ -11,9 +12,10 @@ from msgspec import Raw
 
 from crocevia.core.answers import AnswerFold
 from crocevia.core.calls import AnswerFormat, Sampling, ToolChoice
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.messages import Tool
 from crocevia.engines.openai.chat import ChatDialect
+from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.driver import UpstreamEngine
 from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
@@ -152,3 +154,47 @@ def test_a_stream_says_what_was_left_out_before_anything_else() -> None:
 def test_a_model_that_thinks_keeps_only_what_it_can_take() -> None:
     thinking = model_request(model="claude-opus-5-5", reasoning="on", sampling=WARM)
     assert dialect("anthropic").takes(thinking) == {"stop"}
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b'{"error":{"type":"invalid_request_error","message":"temperature: range: 0..1"}}',
+        b'{"error":{"type":"invalid_request_error","param":"temperature","code":"decimal_above_max_value"}}',
+        b'{"error":{"type":"invalid_request_error","message":"tools.0: `set_temperature` is not supported"}}',
+        b'{"error":{"type":"invalid_request_error","message":"you wrote: temperature is not supported"}}',
+    ],
+)
+def test_one_caller_s_refused_value_takes_a_parameter_from_nobody(refusal: bytes) -> None:
+    async def scene() -> None:
+        async with Provider(answer(400, refusal)) as provider:
+            with pytest.raises(GatewayError) as refused:
+                await asked(provider, WARM)
+            assert refused.value.code is Code.UPSTREAM_REJECTED and refused.value.param is None
+            assert len(provider.requests) == 1
+
+    run(scene())
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        b'{"error":{"message":"`temperature` is deprecated for this model."}}',
+        b'{"error":{"param":"temperature","code":"unsupported_parameter"}}',
+    ],
+)
+def test_a_parameter_that_a_model_does_not_take_at_all_is_left_out(refusal: bytes) -> None:
+    async def scene() -> None:
+        async with Provider(answer(400, refusal), answer(200, ANSWER)) as provider:
+            assert await asked(provider, WARM) == [("temperature",)]
+
+    run(scene())
+
+
+def test_what_was_learned_of_a_model_is_believed_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
+    request, rejected = model_request(sampling=WARM), sampling.Rejected()
+    assert sampling.learned(request, GatewayError(Reason.UPSTREAM_REJECTED, param="temperature"), rejected)
+    assert sampling.narrowed(request, sampling.ALL, rejected)[1] == ("temperature",)
+    later = time.monotonic() + sampling.REMEMBERED_SECONDS + 1
+    monkeypatch.setattr("crocevia.engines.upstream.sampling.time.monotonic", lambda: later)
+    assert sampling.narrowed(request, sampling.ALL, rejected)[1] == ()

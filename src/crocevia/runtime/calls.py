@@ -59,7 +59,7 @@ _PROVIDER_FAULTS: Final = frozenset(
 )
 
 
-class Answerer(msgspec.Struct, frozen=True):
+class Attempt(msgspec.Struct, frozen=True):
     """Who answers, and the money set aside for it."""
 
     route: Route
@@ -69,7 +69,7 @@ class Answerer(msgspec.Struct, frozen=True):
 class Call:
     """One request to one model. Use it as `async with call: async for batch in call: …`, in one task.
 
-    route: who answers, with what. retreat: asked once, when the provider rejected the request before its first word,
+    route: who answers, with what. fallback: asked once, when the provider rejected the request before its first word,
     for somebody else to answer. fold: everything heard so far. bytes_out: kept by the door, for the record.
     Leaving the block closes the upstream and writes the record. A cut raises its GatewayError there, except when
     the client is gone: then the block just ends, with `cut` set.
@@ -80,21 +80,21 @@ class Call:
     def __init__(
         self,
         call_id: str,
-        answerer: Answerer,
+        attempt: Attempt,
         *,
         permit: Permit,
         limits: CallLimits,
-        retreat: Callable[[Answerer], Answerer | None],
+        fallback: Callable[[Attempt], Attempt | None],
         on_end: Callable[[Call, SettledCall], None],
     ) -> None:
         self.id = call_id
         self.fold = AnswerFold()
         self.bytes_out = 0
         self.cut: Cut | None = None
-        self._answerer = answerer
+        self._attempt = attempt
         self._permit = permit
         self._limits = limits
-        self._retreat: Callable[[Answerer], Answerer | None] | None = retreat
+        self._fallback: Callable[[Attempt], Attempt | None] | None = fallback
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._opened = self._progress = self._loop.time()
@@ -107,20 +107,20 @@ class Call:
 
     @property
     def route(self) -> Route:
-        return self._answerer.route
+        return self._attempt.route
 
     @property
     def model(self) -> ModelSpec:
         """Who answers."""
-        return self._answerer.route.model
+        return self._attempt.route.model
 
     @property
     def request(self) -> ModelRequest:
-        return self._answerer.route.request
+        return self._attempt.route.request
 
     @property
     def _charge(self) -> Charge:
-        return self._answerer.charge
+        return self._attempt.charge
 
     @property
     def bill(self) -> tuple[Usage, float | None]:
@@ -154,7 +154,7 @@ class Call:
             self._charge.settle(self._usage())
             raise
         except GatewayError as failure:
-            if failure.code is not Code.UPSTREAM_REJECTED or self._first is not None or not self._retreated():
+            if failure.code is not Code.UPSTREAM_REJECTED or self._first is not None or not self._fell_back():
                 raise
             return await self.__anext__()
         self._progress = self._loop.time()
@@ -186,16 +186,16 @@ class Call:
         return self.cut is not None and just_ends(self.cut, task, error)
 
     def _ask(self) -> Batches:
-        route = self._answerer.route
+        route = self._attempt.route
         self._labels = Labels(route.asked.request, route.fitted) if route.request.tools else None
         return route.engine.call(route.request, deadline=self._opened + self._limits.overall)
 
-    def _retreated(self) -> bool:
-        retreat, self._retreat = self._retreat, None
-        following = retreat(self._answerer) if retreat is not None else None
+    def _fell_back(self) -> bool:
+        fallback, self._fallback = self._fallback, None
+        following = fallback(self._attempt) if fallback is not None else None
         if following is None:
             return False
-        self._answerer = following
+        self._attempt = following
         self._stream = self._ask()
         return True
 

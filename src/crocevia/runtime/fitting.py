@@ -198,6 +198,7 @@ class _Conversation:
         self._needs = needs
         self._names = names
         self._messages: list[Message] = []
+        self._takes = None if needs.call_ids is None else _pattern(needs.call_ids).fullmatch
         self._ids: set[str] = set()
         self._waiting: dict[str, deque[str]] = {}
         self.changed: dict[str, None] = {}
@@ -263,8 +264,8 @@ class _Conversation:
 
     def _id(self, own: str) -> str:
         """Itself, or a digest: the same every time, and another for each time that the id is used."""
-        rule, told, times = self._needs.call_ids, own, 0
-        while told in self._ids or (rule is not None and not _pattern(rule).fullmatch(told)):
+        takes, told, times = self._takes, own, 0
+        while told in self._ids or (takes is not None and not takes(told)):
             again = f"{own} {times}" if times else own
             told = f"call_{sha256(again.encode('utf-8', 'replace')).hexdigest()[:32]}"
             times += 1

@@ -19,7 +19,7 @@ from crocevia.documents.intake import RESPONSES as RESPONSES_FILES
 from crocevia.documents.intake import Attachment, Limits, Prepared
 from crocevia.policy.admission import Admission, Permit
 from crocevia.policy.prices import ceiling, usd
-from crocevia.runtime.calls import DEFAULT_LIMITS, Answerer, Call, CallLimits, Cut
+from crocevia.runtime.calls import DEFAULT_LIMITS, Attempt, Call, CallLimits, Cut
 from crocevia.runtime.drafts import CallDraft, compose
 from crocevia.runtime.fitting import Places
 from crocevia.runtime.intake import Intake, Wants, check_permission, fill, placeholder
@@ -267,10 +267,10 @@ class Gateway:
         call_id = new_id("call")
         call = Call(
             call_id,
-            Answerer(route, charge),
+            Attempt(route, charge),
             permit=permit,
             limits=self._limits,
-            retreat=lambda answerer: self._retreat(project, answerer),
+            fallback=lambda attempt: self._fallback(project, attempt),
             on_end=self._end,
         )
         self._calls.add(call)
@@ -362,13 +362,13 @@ class Gateway:
         for call in tuple(self._calls):
             call.interrupt(Cut.DRAINED)
 
-    def _retreat(self, project: ProjectSpec, rejected: Answerer) -> Answerer | None:
-        again = self._router.retreat(rejected.route, self._catalogue.current.models)
+    def _fallback(self, project: ProjectSpec, rejected: Attempt) -> Attempt | None:
+        again = self._router.fallback(rejected.route, self._catalogue.current.models)
         if again is None:
             return None
         again = with_files(again, rejected.route.files)
         rejected.charge.release()  # a provider bills nothing for what it rejects
-        return Answerer(again, self.spend.reserve(project, again.model, again.request, self._clock()))
+        return Attempt(again, self.spend.reserve(project, again.model, again.request, self._clock()))
 
     def _end_unary(self, call: UnaryCall, settled: SettledCall) -> None:
         self._calls.discard(call)

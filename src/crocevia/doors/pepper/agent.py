@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from crocevia.asgi.http import EventResponse, Response
+from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import StopReason
@@ -24,6 +24,8 @@ async def agent(gateway: Gateway, request: Request) -> Response | EventResponse:
             _check_refusal(call)
             body = encode.whole(answer, call.model)
             call.bytes_out = len(body)
+    if call.cut is Cut.CLIENT_GONE:
+        raise ClientGone
     return Response(200, body)
 
 

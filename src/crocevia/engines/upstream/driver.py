@@ -74,7 +74,7 @@ class UpstreamEngine:
         self._dialect = dialect
         self._http = http
         self._retry = retry or RetryPolicy()
-        self._rejected: dict[str, frozenset[str]] = {}  # by model: sampling parameters it turned out to refuse
+        self._rejected: sampling.Rejected = {}
 
     def call(self, request: ModelRequest, *, deadline: float) -> _Call:
         return _Call(self, request, deadline)

@@ -5,6 +5,7 @@ Only the type and code words of an error body are read, against the tables here;
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NoReturn
 
 import msgspec
@@ -20,6 +21,10 @@ class _Meaning(msgspec.Struct, frozen=True):
     retryable: bool = False
 
 
+_UNSUPPORTED: Final = (None, "", "unsupported_parameter", "unsupported_value", "unknown_parameter")
+_BEGINS: Final = re.compile(
+    rf"[`'\"]?({'|'.join(SAMPLING)})[`'\"]?:?(?: is| are)?(?: \w+){{0,3}} (?:deprecated|unsupported|not supported)\b"
+)
 _OVERLOADED = _Meaning(Reason.UPSTREAM_OVERLOADED, retryable=True)
 _BROKEN = _Meaning(Reason.UPSTREAM_FAILED, retryable=True)
 _SLOW = _Meaning(Reason.UPSTREAM_TIMEOUT, retryable=True)
@@ -87,7 +92,7 @@ def from_status(status: int, body: bytes, retry_after: int | None) -> GatewayErr
     )
     failure = _failure(meaning, retry_after)
     if failure.code is Code.UPSTREAM_REJECTED:
-        failure.param = _named(body)
+        failure.param = _unsupported(_error_of(body))
     return failure
 
 
@@ -116,9 +121,19 @@ def _failure(meaning: _Meaning, retry_after: int | None) -> GatewayError:
     return GatewayError(meaning.reason, retry_after=retry_after, retryable=meaning.retryable)
 
 
-def _named(body: bytes) -> str | None:
-    """The sampling parameter of ours that a refusal is about; its own words stay where they are."""
-    return next((name for name in SAMPLING if name.encode() in body), None)
+def _unsupported(error: Any) -> str | None:
+    """The sampling parameter of ours that the model does not take at all, whatever its value.
+
+    A value out of range says nothing of the parameter, and a caller's own words may be quoted anywhere in a refusal:
+    only the field that names the parameter counts, or a sentence that begins with it.
+    """
+    if not isinstance(error, dict):
+        return None
+    named, code = error.get("param"), error.get("code")
+    if named in SAMPLING and code in _UNSUPPORTED:
+        return str(named)
+    found = _BEGINS.match(error["message"]) if isinstance(error.get("message"), str) else None
+    return found[1] if found is not None else None
 
 
 def _error_of(body: bytes) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+import time
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -10,6 +11,10 @@ from crocevia.core.calls import ModelRequest, Sampling
 from crocevia.core.errors import Code, GatewayError
 
 ALL: Final = frozenset(Sampling.__struct_fields__)
+REMEMBERED_SECONDS: Final = 3600.0
+
+Rejected: TypeAlias = dict[str, dict[str, float]]
+"""By model and name of a parameter that it turned out not to take: until when (`time.monotonic`) that is believed."""
 
 
 def given(request: ModelRequest) -> dict[str, Any]:
@@ -18,14 +23,12 @@ def given(request: ModelRequest) -> dict[str, Any]:
     return {name: value for name in Sampling.__struct_fields__ if (value := getattr(values, name)) is not None}
 
 
-def narrowed(
-    request: ModelRequest, takes: frozenset[str], rejected: dict[str, frozenset[str]]
-) -> tuple[ModelRequest, tuple[str, ...]]:
+def narrowed(request: ModelRequest, takes: frozenset[str], rejected: Rejected) -> tuple[ModelRequest, tuple[str, ...]]:
     """The request without what cannot be carried, and the names of that."""
     if request.options.sampling == _NONE:
         return request, ()
-    refused = rejected.get(request.model, frozenset())
-    left_out = tuple(name for name in given(request) if name not in takes or name in refused)
+    refused, now = rejected.get(request.model, {}), time.monotonic()
+    left_out = tuple(name for name in given(request) if name not in takes or refused.get(name, 0) > now)
     if not left_out:
         return request, ()
     kept = msgspec.structs.replace(request.options.sampling, **dict.fromkeys(left_out))
@@ -33,8 +36,8 @@ def narrowed(
     return msgspec.structs.replace(request, options=options), left_out
 
 
-def learned(request: ModelRequest, failure: GatewayError, rejected: dict[str, frozenset[str]]) -> bool:
-    """Whether the failure is about a parameter that the request carried; it is remembered for the model."""
+def learned(request: ModelRequest, failure: GatewayError, rejected: Rejected) -> bool:
+    """Whether the failure is about a parameter that the request carried; it is remembered for a while."""
     name = failure.param
     if (
         failure.code is not Code.UPSTREAM_REJECTED
@@ -42,7 +45,7 @@ def learned(request: ModelRequest, failure: GatewayError, rejected: dict[str, fr
         or getattr(request.options.sampling, name, None) is None
     ):
         return False
-    rejected[request.model] = rejected.get(request.model, frozenset()) | {name}
+    rejected.setdefault(request.model, {})[name] = time.monotonic() + REMEMBERED_SECONDS
     return True
 
 

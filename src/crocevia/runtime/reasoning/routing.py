@@ -114,7 +114,7 @@ class Router:
         model, engine, request = found
         return _fitted(asked, model, engine, request, losses=losses, blockless=blockless, without_reasoning=True)
 
-    def retreat(self, route: Route, models: Mapping[str, ModelSpec]) -> Route | None:
+    def fallback(self, route: Route, models: Mapping[str, ModelSpec]) -> Route | None:
         """What to try when the provider rejected `route` before its first word; None when that would change nothing.
 
         Pieces of unknown origin are sent on trust, and a provider may know better.

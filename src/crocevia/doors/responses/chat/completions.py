@@ -6,7 +6,7 @@ import time
 from functools import partial
 from typing import Final
 
-from crocevia.asgi.http import EventResponse, Response
+from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core import json
 from crocevia.core.calls import GenerationOptions, Reasoning, Sampling
@@ -87,6 +87,8 @@ async def _whole(request: Request, call: Work, tools: Tools, model: str) -> Resp
             _check(call, tools)
             data = whole(answer, new_id("chatcmpl"), int(time.time()), model)
             call.bytes_out = len(data)
+    if call.cut is Cut.CLIENT_GONE:
+        raise ClientGone
     return Response(200, data)
 
 
