@@ -6,6 +6,7 @@ the rest is refused with its place in the caller's own request. Names of tools a
 
 from __future__ import annotations
 
+import operator
 import re
 import uuid
 from collections import deque
@@ -92,7 +93,7 @@ def fit(request: ModelRequest, needs: EngineNeeds, places: Places = NOWHERE) -> 
     changed = tuple(conversation.changed)
     if options.sampling is not request.options.sampling:
         changed += ("sampling",)
-    same = not names and not changed and tools == request.tools
+    same = not names and not changed and all(map(operator.is_, tools, request.tools))
     if not same:
         request = msgspec.structs.replace(request, messages=messages, tools=tools, options=options)
     return Fitted(request, {sent: own for own, sent in names.items()}, changed, needs.call_block)
@@ -123,13 +124,13 @@ def _names(request: ModelRequest, rule: Spelling | None) -> dict[str, str]:
     """What the engine is told for each name that it would not take."""
     if rule is None:
         return {}
-    fullmatch = _pattern(rule).fullmatch
-    strange = [name for name in _all_names(request) if not fullmatch(name)]
+    fullmatch, given = _pattern(rule).fullmatch, set(_all_names(request))
+    strange = {name for name in given if not fullmatch(name)}
     if not strange:
         return {}
-    taken = {name for name in _all_names(request) if fullmatch(name)}
+    taken = given - strange
     found: dict[str, str] = {}
-    for name in sorted(set(strange)):
+    for name in sorted(strange):
         told = spelled(name, rule)
         if told in taken:
             told = _marked(told, name, rule)
@@ -148,9 +149,9 @@ def _all_names(request: ModelRequest) -> Iterable[str]:
 
 
 def _tool(tool: Tool, names: Mapping[str, str], needs: EngineNeeds, places: Places, index: int) -> Tool:
-    schema = parameters(tool, needs, f"{places.tool(index)}.parameters")
+    schema = parameters(tool, needs, lambda: places.tool(index))
     name = names.get(tool.name, tool.name)
-    if name == tool.name and schema == tool.parameters:
+    if name == tool.name and schema is tool.parameters:
         return tool
     return msgspec.structs.replace(tool, name=name, parameters=schema)
 

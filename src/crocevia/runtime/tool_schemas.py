@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
@@ -21,15 +22,16 @@ _SINGLE: Final = ("items", "additionalProperties", "not", "if", "then", "else", 
 _LISTS: Final = ("anyOf", "oneOf", "allOf", "prefixItems")
 
 
-def parameters(tool: Tool, needs: EngineNeeds, place: str) -> Raw:
+def parameters(tool: Tool, needs: EngineNeeds, place: Callable[[], str]) -> Raw:
     """The tool's schema with what the engine insists on. Spelled as it came when nothing is missing.
 
-    place: of the schema, as its caller spells it. Raises GatewayError(INVALID_REQUEST) that names what is wrong in it.
+    place: of the tool, as its caller spells it. Raises GatewayError(INVALID_REQUEST) that names what is wrong in it.
     """
-    found = _normal(bytes(tool.parameters), needs.whole_schemas, needs.refused_at_root)
+    spelled = bytes(tool.parameters)
+    found = _normal(spelled, needs.whole_schemas, needs.refused_at_root)
     if isinstance(found, bytes):
-        return Raw(found)
-    where = f"{place}.{found.place}" if found.place else place
+        return tool.parameters if found == spelled else Raw(found)
+    where = f"{place()}.parameters" + (f".{found.place}" if found.place else "")
     name = tool.name[:TOOL_NAME_LENGTH]
     raise GatewayError(Reason.TOOL_SCHEMA_WRONG, param=where, path=where, tool=name, reason=found.message)
 
