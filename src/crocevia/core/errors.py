@@ -326,7 +326,6 @@ class Reason(StrEnum):
     PREVIOUS_RESPONSE_MISSING = "previous_response_missing"
     RESPONSE_MISSING = "response_missing", Code.NOT_FOUND
     CANCEL_FOREGROUND = "cancel_foreground"
-    ORDER_UNKNOWN = "order_unknown"
     CURSOR_UNKNOWN = "cursor_unknown"
     MESSAGE_UNKNOWN = "message_unknown"
     CONNECTION_OVER = "connection_over"
