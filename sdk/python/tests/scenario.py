@@ -242,6 +242,7 @@ class Play:
     def left(self) -> None:
         with self.lock:
             self.running -= 1
+        self.server.mark("left")
 
     def handler(self, name: str, does: dict[str, Any]) -> Any:
         def handle(context: sdk.ToolContext, **_: Any) -> Any:
@@ -274,6 +275,8 @@ class Play:
     async def check(self) -> None:
         scenario, server = self.scenario, self.server
         assert server.surprises == []
+        if "cancelled" in scenario:  # a handler in a thread is told to stop and not waited for
+            await server.until(lambda: self.running == 0)
         if scenario.get("closes"):
             await server.until(lambda: server.closed_by_client)
         if "order" in scenario:
