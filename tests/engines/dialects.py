@@ -11,9 +11,8 @@ from crocevia.core.events import ModelEvent
 from crocevia.engines.anthropic.messages import AnthropicDialect
 from crocevia.engines.openai.chat import ChatDialect
 from crocevia.engines.openai.responses import ResponsesDialect
-from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.driver import Dialect
-from crocevia.engines.upstream.sse import SseDecoder
+from crocevia.engines.upstream.reading import AnswerReader
 from crocevia.runtime.fitting import fit
 
 TRANSCRIPTS = Path(__file__).parent / "transcripts"
@@ -43,20 +42,21 @@ def names(form: str) -> list[tuple[str, str]]:
 
 def streamed(kind: str, chunks: Iterable[bytes]) -> list[ModelEvent]:
     """The events of a stream that ends cleanly after these reads. Raises GatewayError."""
-    sse, decoder, out = SseDecoder(), dialect(kind).decoder(), list[ModelEvent]()
-    for event in (event for chunk in chunks for event in sse.feed(chunk)):
-        if not decoder.stopped:
-            decoder.feed(event, out)
-    if not decoder.stopped:
-        decoder.finish(out)
-    if not decoder.stopped:
-        raise upstream_errors.cut()
-    return out
+    return read(kind, chunks, stream=True)
 
 
 def whole(kind: str, body: bytes) -> list[ModelEvent]:
-    out: list[ModelEvent] = []
-    dialect(kind).decoder().whole(body, out)
+    return read(kind, [body], stream=False)
+
+
+def read(kind: str, chunks: Iterable[bytes], *, stream: bool, think_tags: bool = False) -> list[ModelEvent]:
+    """The events of an answer whose bytes end cleanly after these reads. Raises GatewayError."""
+    reader, out = AnswerReader(dialect(kind).decoder(), stream=stream, think_tags=think_tags), list[ModelEvent]()
+    for chunk in chunks:
+        if not reader.decoder.stopped:
+            reader.feed(chunk, out)
+    if not reader.decoder.stopped:
+        reader.end(out)
     return out
 
 

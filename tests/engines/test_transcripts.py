@@ -327,14 +327,6 @@ def test_nonsense_is_a_failure_and_never_another_exception(kind: str, body: byte
     assert failure.value.code is Code.UPSTREAM_FAILED
 
 
-@given(kind=st.sampled_from(sorted(CALLS)), seed=st.data())
-def test_a_damaged_stream_is_an_answer_or_a_failure_and_never_another_exception(kind: str, seed: st.DataObject) -> None:
-    stream = bytearray(transcript(kind, "parallel_tools"))
-    for _ in range(seed.draw(st.integers(1, 4))):
-        stream[seed.draw(st.integers(0, len(stream) - 1))] = seed.draw(st.integers(0, 255))
-    outcome(kind, [bytes(stream)])
-
-
 def test_a_streamed_block_is_the_block_of_the_body() -> None:
     events = streamed("anthropic", [transcript("anthropic", "thinking")])
     blocks = [bytes(event.block) for event in events if isinstance(event, OpaqueBlock)]

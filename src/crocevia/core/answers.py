@@ -40,7 +40,18 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
 class AnswerFold:
     """Accumulates events; `answer()` may be read at any moment. The only state a call needs."""
 
-    __slots__ = ("_blocks", "_calls", "_reasoning", "_refusal", "_text", "left_out", "stop", "thinks", "usage")
+    __slots__ = (
+        "_blocks",
+        "_calls",
+        "_reasoning",
+        "_refusal",
+        "_text",
+        "left_out",
+        "stop",
+        "stop_word",
+        "thinks",
+        "usage",
+    )
 
     def __init__(self) -> None:
         self._text: list[str] = []
@@ -50,6 +61,7 @@ class AnswerFold:
         self._blocks: list[OpaqueBlock] = []
         self.usage = Usage()
         self.stop: StopReason | None = None
+        self.stop_word = ""
         self.left_out: tuple[str, ...] = ()
         self.thinks = False
 
@@ -63,6 +75,7 @@ class AnswerFold:
             self.usage = self.usage.updated(event.usage)
         elif isinstance(event, Stopped):
             self.stop = event.reason
+            self.stop_word = event.word
         elif isinstance(event, OpaqueBlock):
             self._blocks.append(event)
             self.thinks = self.thinks or event.thinks

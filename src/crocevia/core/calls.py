@@ -87,6 +87,8 @@ class ModelRequest(msgspec.Struct, frozen=True, kw_only=True):
     tools: tuple[Tool, ...] = ()
     reasoning: ReasoningMode = "off"
     """What the operator declared of the model."""
+    think_tags: bool = False
+    """It thinks aloud: `<think>…</think>` before its answer is its reasoning."""
     options: GenerationOptions = GenerationOptions()
 
 

@@ -88,8 +88,10 @@ class Reason(StrEnum):
     UPSTREAM_UNTRUSTED = "upstream_untrusted", Code.UPSTREAM_FAILED
     UPSTREAM_CUT = "upstream_cut", Code.UPSTREAM_FAILED
     UPSTREAM_TOO_LARGE = "upstream_too_large", Code.UPSTREAM_FAILED
+    UPSTREAM_ANSWER_TOO_LARGE = "upstream_answer_too_large", Code.UPSTREAM_FAILED
     UPSTREAM_MALFORMED = "upstream_malformed", Code.UPSTREAM_FAILED
     UPSTREAM_KEY_REFUSED = "upstream_key_refused", Code.UPSTREAM_FAILED
+    ENGINE_KEY_MISSING = "engine_key_missing", Code.UNAVAILABLE
     UPSTREAM_QUOTA = "upstream_quota", Code.UPSTREAM_FAILED
     TOOL_ARGUMENTS_MALFORMED = "tool_arguments_malformed", Code.UPSTREAM_FAILED
     TOOL_SCHEMA_WRONG = "tool_schema_wrong"

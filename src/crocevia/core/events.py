@@ -8,7 +8,7 @@ number of times (cumulative); exactly one `Stopped`, last. A failure is a raised
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -22,6 +22,14 @@ class StopReason(StrEnum):
     TOOL_USE = "tool_use"
     MAX_TOKENS = "max_tokens"
     REFUSAL = "refusal"
+    INCOMPLETE = "incomplete"
+    """The provider stopped for a reason that is not known here: what was said stands, and need not be all of it."""
+
+
+CUT_SHORT: Final = frozenset({StopReason.MAX_TOKENS, StopReason.INCOMPLETE})
+"""The answer ends where the model had not."""
+TRUNCATING: Final = CUT_SHORT | {StopReason.REFUSAL}
+"""A tool call may be unfinished."""
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -93,6 +101,8 @@ class ParametersLeftOut(msgspec.Struct, frozen=True):
 
 class Stopped(msgspec.Struct, frozen=True):
     reason: StopReason
+    word: str = ""
+    """With INCOMPLETE: the provider's own word for its reason, if it is one."""
 
 
 ModelEvent: TypeAlias = (

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from enum import Enum, auto
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -236,8 +236,16 @@ class Call:
             stream_seconds=None if self._first is None else now - self._first,
             bytes_out=self.bytes_out,
             partial=self.fold.stop is None,
-            notes={"left_out": list(self.fold.left_out)} if self.fold.left_out else None,
+            notes=self._notes(),
         )
+
+    def _notes(self) -> dict[str, Any] | None:
+        notes: dict[str, Any] = {}
+        if self.fold.left_out:
+            notes["left_out"] = list(self.fold.left_out)
+        if self.fold.stop is StopReason.INCOMPLETE:
+            notes["stopped"] = self.fold.stop_word or "unknown"
+        return notes or None
 
     def _ending(self, error: BaseException | None) -> tuple[str, EndedBy]:
         if self.fold.stop is StopReason.REFUSAL:

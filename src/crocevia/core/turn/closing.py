@@ -38,7 +38,7 @@ def close_turn(turn: Turn, at: int) -> e.Entry:
     return e.TurnFailed(turn=turn.id, at=at, usage=usage, chat_usage=totals, code=code, message=words)
 
 
-_FINISH = {"end": "stop", "max_tokens": "length", "refusal": "refusal"}
+_FINISH = {"end": "stop", "max_tokens": "length", "incomplete": "length", "refusal": "refusal"}
 
 
 def close_instance(turn: Turn, instance: Instance, status: Status, at: int) -> e.Entry:

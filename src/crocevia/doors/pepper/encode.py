@@ -10,7 +10,7 @@ from crocevia.core import json
 from crocevia.core.answers import Answer
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError
-from crocevia.core.events import ModelEvent, StopReason, TextDelta, ToolCallDone
+from crocevia.core.events import CUT_SHORT, ModelEvent, TextDelta, ToolCallDone
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
 from crocevia.doors.pepper import wire
@@ -95,11 +95,12 @@ def _asked(call: ToolCall) -> wire.AskedTool:
 
 
 def _stop_reason(answer: Answer) -> str:
-    return "tool_use" if answer.tool_calls and answer.stop is not StopReason.MAX_TOKENS else "end_turn"
+    # Also where it was cut short: a whole call among the pieces is to be answered, or the next message is refused.
+    return "tool_use" if answer.tool_calls else "end_turn"
 
 
 def _cut_short(answer: Answer) -> bool | UnsetType:
-    return True if answer.stop is StopReason.MAX_TOKENS else UNSET
+    return True if answer.stop in CUT_SHORT else UNSET
 
 
 def usage(found: Usage) -> wire.Usage:

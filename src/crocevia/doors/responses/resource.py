@@ -12,7 +12,11 @@ from crocevia.core.events import StopReason
 from crocevia.core.usage import Usage
 from crocevia.doors.responses import errors, wire
 
-_REASONS = {StopReason.MAX_TOKENS: "max_output_tokens", StopReason.REFUSAL: "content_filter"}
+_REASONS = {
+    StopReason.MAX_TOKENS: "max_output_tokens",
+    StopReason.INCOMPLETE: "unknown",
+    StopReason.REFUSAL: "content_filter",
+}
 
 
 def opening(

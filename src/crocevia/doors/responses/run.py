@@ -15,7 +15,7 @@ from crocevia.asgi.hangup import wait_first
 from crocevia.asgi.http import EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core.errors import Code, GatewayError, Reason
-from crocevia.core.events import StopReason
+from crocevia.core.events import TRUNCATING, StopReason
 from crocevia.doors.responses import errors, options, plan, resource
 from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.encode import Encoder
@@ -28,7 +28,6 @@ from crocevia.runtime.turns.run_service import Work
 
 Write: TypeAlias = Callable[[list[Frame]], Awaitable[None]]
 
-_CUT_SHORT: Final = frozenset({StopReason.MAX_TOKENS, StopReason.REFUSAL})
 UNFINISHED: Final = frozenset({"queued", "in_progress"})
 MOST: Final = 1000  # running at once
 
@@ -96,7 +95,7 @@ class Run:
                 await write(frames)
         answer = call.fold.answer()
         stop = StopReason.END if encoder.declined else answer.stop  # a refusal in words is an answer
-        cut_short = stop in _CUT_SHORT
+        cut_short = stop in TRUNCATING
         if not cut_short and not encoder.declined:
             called = tuple(asked.name for asked in answer.tool_calls)
             options.check_met(self.plan.tools.choice, self.plan.tools.offered, called)

@@ -6,16 +6,17 @@ from their start (with fields unknown to us) and their deltas, the tool input as
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections import deque
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Raw
 
 from crocevia.core.events import (
+    TRUNCATING,
     ModelEvent,
     OpaqueBlock,
     ReasoningDelta,
-    Stopped,
     StopReason,
     TextDelta,
     ToolCallDelta,
@@ -26,33 +27,25 @@ from crocevia.core.events import (
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
 from crocevia.engines.anthropic import citations
+from crocevia.engines.upstream import counts, endings, shapes
 from crocevia.engines.upstream import errors as upstream_errors
-from crocevia.engines.upstream import shapes
 from crocevia.engines.upstream.sse import SseEvent
 
 DIALECT = "anthropic"
 
-_STOPS = {
+_STOPS: Final = {
+    "end_turn": StopReason.END,
+    "stop_sequence": StopReason.END,
     "tool_use": StopReason.TOOL_USE,
     "max_tokens": StopReason.MAX_TOKENS,
     "model_context_window_exceeded": StopReason.MAX_TOKENS,
     "refusal": StopReason.REFUSAL,
+    # With tools of the provider's own, which nobody here asked for: there would be more, and it is not known.
+    "pause_turn": StopReason.INCOMPLETE,
 }
 _THOUGHTS = ("thinking", "redacted_thinking")
 _BREAKS = (*_THOUGHTS, "tool_use")
-_TRUNCATING = (StopReason.MAX_TOKENS, StopReason.REFUSAL)
-
-
-class _Details(msgspec.Struct):
-    thinking_tokens: int | None = None
-
-
-class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    output_tokens_details: _Details | None = None
+_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "thinking_tokens")
 
 
 class _Delta(msgspec.Struct):
@@ -67,7 +60,7 @@ class _Delta(msgspec.Struct):
 
 
 class _Message(msgspec.Struct):
-    usage: _Usage | None = None
+    usage: Any = None
     content: list[Raw] | None = None
     stop_reason: str | None = None
     type: str = "message"
@@ -75,11 +68,12 @@ class _Message(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    type: str
+    type: str = ""
+    index: int | None = None
     delta: _Delta | None = None
     content_block: Raw = Raw()
     message: _Message | None = None
-    usage: _Usage | None = None
+    usage: Any = None
     error: Any = None
 
 
@@ -101,17 +95,20 @@ _fields = msgspec.json.Decoder(dict[str, Raw])
 
 
 class AnthropicDecoder:
-    """One answer. See `driver.Decoder`."""
+    """One answer. See `reading.Decoder`.
+
+    Blocks may be open side by side: what continues one names its index. They leave in the order of their starts.
+    """
 
     def __init__(self) -> None:
         self.started = False
         self.stopped = False
-        self._usage = _Usage()
+        self._counted: dict[str, int] = {}
         self._stop: str | None = None
         self._calls = 0
         self._said = 0  # characters since the last thought or call: where a citation's text stands
-        self._open: _OpenBlock | None = None
-        self._pending: _OpenBlock | None = None
+        self._open: dict[int | None, _OpenBlock] = {}  # None: what came without an index, one at a time
+        self._unsent: deque[_OpenBlock] = deque()
 
     def feed(self, event: SseEvent, out: list[ModelEvent]) -> None:
         try:
@@ -119,7 +116,7 @@ class AnthropicDecoder:
             if (handle := self._HANDLERS.get(parsed.type)) is not None:
                 handle(self, parsed, out)
         # Also of what was taken in as it came: a piece of JSON is only checked when it is read.
-        except (msgspec.MsgspecError, UnicodeError, RecursionError):
+        except upstream_errors.UNREADABLE:
             raise upstream_errors.malformed() from None
 
     def finish(self, out: list[ModelEvent]) -> None:
@@ -128,22 +125,25 @@ class AnthropicDecoder:
     def whole(self, body: bytes, out: list[ModelEvent]) -> None:
         try:
             message = msgspec.json.decode(body, type=_Message)
-            blocks = [(_block.decode(raw), raw) for raw in message.content or ()]
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            if message.type != "message":
+                raise upstream_errors.from_stream(message.error)
+            if message.content is None:
+                raise upstream_errors.malformed()
+            self.started = True
+            self._stop = message.stop_reason
+            self._whole_blocks([(_block.decode(raw), raw) for raw in message.content], out)
+        except upstream_errors.UNREADABLE:
             raise upstream_errors.malformed() from None
-        if message.type != "message":
-            raise upstream_errors.from_stream(message.error)
-        if message.content is None:
-            raise upstream_errors.malformed()
-        self.started = True
-        self._stop = message.stop_reason
-        if _reason(message.stop_reason) in _TRUNCATING and blocks and blocks[-1][0].type == "tool_use":
+        self._report(message.usage, out)
+        self._end(None, out)
+
+    def _whole_blocks(self, blocks: list[tuple[_Block, Raw]], out: list[ModelEvent]) -> None:
+        stopped = endings.stopped(self._stop, _STOPS, calls=False)
+        if stopped.reason in TRUNCATING and blocks and blocks[-1][0].type == "tool_use":
             # One body does not tell whether the limit fell inside the call or after it.
             del blocks[-1]
         for block, raw in blocks:
             self._whole_block(block, raw, out)
-        self._report(message.usage, out)
-        self._end(None, out)
 
     def _whole_block(self, block: _Block, raw: Raw, out: list[ModelEvent]) -> None:
         if block.text:
@@ -153,9 +153,10 @@ class AnthropicDecoder:
         self._cite(block, len(block.text), citations.listed(block.citations), out)
         if block.type == "tool_use":
             spelled = bytes(block.input).decode()
-            out.append(ToolCallStarted(self._calls, block.id, block.name))
-            out.append(ToolCallDelta(self._calls, spelled))
-            self._done(block, spelled, out)
+            number, self._calls = self._calls, self._calls + 1
+            out.append(ToolCallStarted(number, block.id, block.name))
+            out.append(ToolCallDelta(number, spelled))
+            out.append(_done(number, block, spelled))
         out.append(OpaqueBlock(DIALECT, raw.copy(), block.type in _THOUGHTS))
 
     def _begin_message(self, event: _Event, out: list[ModelEvent]) -> None:
@@ -165,21 +166,24 @@ class AnthropicDecoder:
     def _begin_block(self, event: _Event, out: list[ModelEvent]) -> None:
         self.started = True
         self._end_block(event, out)  # for servers that leave its stop out
-        self._settle(out, truncated=False)
-        try:
-            opened = self._open = _OpenBlock(_block.decode(event.content_block), event.content_block.copy())
-        except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise upstream_errors.malformed() from None
+        self._settle(out)
+        opened = _OpenBlock(_block.decode(event.content_block), event.content_block.copy(), self._calls)
         block = opened.block
+        self._open[event.index] = opened
+        self._unsent.append(opened)
         if block.type == "tool_use":
-            out.append(ToolCallStarted(self._calls, block.id, block.name))
+            self._calls += 1
+            if block.id and block.name:
+                out.append(ToolCallStarted(opened.number, block.id, block.name))
         elif block.text:
             out.append(TextDelta(block.text))
         elif block.thinking:
             out.append(ReasoningDelta(block.thinking))
 
     def _continue_block(self, event: _Event, out: list[ModelEvent]) -> None:
-        delta, opened = event.delta, self._open
+        delta, opened = event.delta, self._open.get(event.index)
+        if opened is None and event.index is None:
+            opened = next(reversed(self._open.values()), None)
         if delta is None or opened is None:
             raise upstream_errors.malformed()
         kind = delta.type
@@ -190,7 +194,7 @@ class AnthropicDecoder:
         elif kind == "input_json_delta":
             opened.add("input", delta.partial_json)
             if delta.partial_json and opened.block.type == "tool_use":
-                out.append(ToolCallDelta(self._calls, delta.partial_json))
+                out.append(ToolCallDelta(opened.number, delta.partial_json))
         else:
             self._continue_rarely(delta, opened, out)
 
@@ -206,16 +210,34 @@ class AnthropicDecoder:
         elif delta.type == "compaction_delta" and delta.content:
             opened.add("content", delta.content)
 
-    def _end_block(self, _event: _Event | None, out: list[ModelEvent]) -> None:
-        opened, self._open = self._open, None
-        if opened is None:
-            return
-        spelled = opened.continued("input")
-        if opened.block.type == "tool_use" and not shapes.is_object(spelled):
+    def _end_block(self, event: _Event, out: list[ModelEvent]) -> None:
+        opened = self._open.pop(event.index, None)
+        if opened is not None:
+            opened.ended = True
             # Empty or unparsable so far: whether that is an error, `{}` or the output limit shows only later.
-            self._pending = opened
-            return
-        self._emit(opened, spelled, out)
+            if opened.block.type != "tool_use" or shapes.is_object(opened.continued("input")):
+                opened.complete = True
+                self._send(out)
+
+    def _settle(self, out: list[ModelEvent]) -> None:
+        """Another block begins, so that no limit cut those that have ended: they are all there is of them."""
+        for opened in self._unsent:
+            opened.complete = opened.complete or opened.ended
+        self._send(out)
+
+    def _send(self, out: list[ModelEvent]) -> None:
+        while self._unsent and self._unsent[0].complete:
+            self._emit(self._unsent.popleft(), out)
+
+    def _emit(self, opened: _OpenBlock, out: list[ModelEvent]) -> None:
+        block = opened.block
+        if block.type == "tool_use":
+            # Some servers put the input into the start of the block and send no fragments.
+            spelled = opened.continued("input") or bytes(block.input).decode()
+            out.append(_done(opened.number, block, spelled))
+        found = [*citations.listed(block.citations), *opened.citations]
+        self._cite(block, len(block.text) + opened.length("text"), found, out)
+        out.append(OpaqueBlock(DIALECT, opened.rebuilt(), block.type in _THOUGHTS))
 
     def _cite(self, block: _Block, said: int, found: list[Raw], out: list[ModelEvent]) -> None:
         """The pages behind a block of text that has ended."""
@@ -225,63 +247,46 @@ class AnthropicDecoder:
         out += citations.pages(found, self._said, self._said + said)
         self._said += said
 
-    def _emit(self, opened: _OpenBlock, spelled: str, out: list[ModelEvent]) -> None:
-        block = opened.block
-        if block.type == "tool_use":
-            self._done(block, spelled, out)
-        found = [*citations.listed(block.citations), *opened.citations]
-        self._cite(block, len(block.text) + opened.length("text"), found, out)
-        out.append(OpaqueBlock(DIALECT, opened.rebuilt(), opened.block.type in _THOUGHTS))
-
-    def _done(self, block: _Block, spelled: str, out: list[ModelEvent]) -> None:
-        if not block.id or not block.name:
-            raise upstream_errors.malformed()
-        call = ToolCall(id=block.id, name=block.name, arguments=shapes.arguments(spelled, block.name))
-        out.append(ToolCallDone(self._calls, call))
-        self._calls += 1
-
-    def _settle(self, out: list[ModelEvent], *, truncated: bool) -> None:
-        """Decide about a call that ended without complete arguments. Only the last block can be cut by the limit."""
-        pending, self._pending = self._pending, None
-        if pending is not None and not truncated:
-            # Some servers put the input into the start of the block and send no fragments.
-            spelled = pending.continued("input") or bytes(pending.block.input).decode()
-            self._emit(pending, spelled, out)
-
     def _change_message(self, event: _Event, out: list[ModelEvent]) -> None:
         if event.delta is not None and event.delta.stop_reason is not None:
             self._stop = event.delta.stop_reason
         self._report(event.usage, out)
 
     def _end(self, event: _Event | None, out: list[ModelEvent]) -> None:
-        self._end_block(event, out)
-        reason = _reason(self._stop)
-        self._settle(out, truncated=reason in _TRUNCATING)
-        out.append(Stopped(reason))
+        stopped = endings.stopped(self._stop, _STOPS, calls=self._calls > 0)
+        truncated = stopped.reason in TRUNCATING
+        for opened in self._unsent:
+            unfinished = opened.block.type == "tool_use" and not shapes.is_object(opened.continued("input"))
+            opened.dropped = truncated and unfinished and not opened.complete
+        self._unsent = deque(opened for opened in self._unsent if not opened.dropped)
+        for opened in self._unsent:
+            opened.complete = True
+        self._send(out)
+        out.append(stopped)
         self.stopped = True
 
     def _fail(self, event: _Event, out: list[ModelEvent]) -> None:
         raise upstream_errors.from_stream(event.error)
 
-    def _report(self, later: _Usage | None, out: list[ModelEvent]) -> None:
+    def _report(self, later: Any, out: list[ModelEvent]) -> None:
         """Figures are cumulative, each replacing the one before. The provider leaves the cache out of its input."""
-        if later is None:
+        if not isinstance(later, dict):
             return
-        known = self._usage
-        for field in _Usage.__struct_fields__:
-            value = getattr(later, field)
+        known = self._counted
+        details = later.get("output_tokens_details")
+        for name in _COUNTS:
+            value = counts.figure((later if name in later or not isinstance(details, dict) else details).get(name))
             if value is not None:
-                setattr(known, field, value)
-        details = known.output_tokens_details
-        parts = (known.input_tokens, known.cache_read_input_tokens, known.cache_creation_input_tokens)
+                known[name] = value
+        fresh, output, read, written, thought = map(known.get, _COUNTS)
         out.append(
             UsageReported(
                 Usage(
-                    input_tokens=None if known.input_tokens is None else sum(part or 0 for part in parts),
-                    output_tokens=known.output_tokens,
-                    cache_read_tokens=known.cache_read_input_tokens,
-                    cache_write_tokens=known.cache_creation_input_tokens,
-                    reasoning_tokens=None if details is None else details.thinking_tokens,
+                    input_tokens=None if fresh is None else fresh + (read or 0) + (written or 0),
+                    output_tokens=output,
+                    cache_read_tokens=read,
+                    cache_write_tokens=written,
+                    reasoning_tokens=thought,
                 )
             )
         )
@@ -298,13 +303,18 @@ class AnthropicDecoder:
 
 
 class _OpenBlock:
-    """A block between its start and its stop."""
+    """A block from its start until it is sent on.
 
-    __slots__ = ("_pieces", "block", "citations", "raw")
+    number: of its call, if it is one. ended: its stop came. complete: and nothing can be missing.
+    """
 
-    def __init__(self, block: _Block, raw: Raw) -> None:
+    __slots__ = ("_pieces", "block", "citations", "complete", "dropped", "ended", "number", "raw")
+
+    def __init__(self, block: _Block, raw: Raw, number: int) -> None:
         self.block = block
         self.raw = raw
+        self.number = number
+        self.ended = self.complete = self.dropped = False
         self.citations: list[Raw] = []
         self._pieces: dict[str, list[str]] = {}
 
@@ -338,8 +348,11 @@ class _OpenBlock:
         return Raw(msgspec.json.encode(fields))
 
 
-def _reason(stop: str | None) -> StopReason:
-    return _STOPS.get(stop or "", StopReason.END)
+def _done(number: int, block: _Block, spelled: str) -> ToolCallDone:
+    if not block.id or not block.name:
+        raise upstream_errors.malformed()
+    call = ToolCall(id=block.id, name=block.name, arguments=shapes.arguments(spelled, block.name))
+    return ToolCallDone(number, call)
 
 
 def _started_with(value: Raw | None) -> str:

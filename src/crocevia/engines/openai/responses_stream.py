@@ -5,12 +5,13 @@ Every item also leaves as an `OpaqueBlock`, as the provider spelled it.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 import msgspec
 from msgspec import Raw
 
 from crocevia.core.events import (
+    TRUNCATING,
     ModelEvent,
     OpaqueBlock,
     ReasoningDelta,
@@ -26,11 +27,18 @@ from crocevia.core.events import (
 from crocevia.core.messages import ToolCall
 from crocevia.engines.openai import citations
 from crocevia.engines.openai import usage as openai_chat_usage
+from crocevia.engines.upstream import endings, shapes
 from crocevia.engines.upstream import errors as upstream_errors
-from crocevia.engines.upstream import shapes
 from crocevia.engines.upstream.sse import SseEvent
 
 DIALECT = "openai-responses"
+
+
+_REASONS: Final = {
+    "content_filter": StopReason.REFUSAL,
+    **dict.fromkeys(("max_output_tokens", "max_tokens", "length"), StopReason.MAX_TOKENS),
+}
+_STATUSES: Final = {"completed": StopReason.END}
 
 
 class _Reason(msgspec.Struct):
@@ -40,20 +48,26 @@ class _Reason(msgspec.Struct):
 class _Response(msgspec.Struct):
     status: str | None = None
     output: list[Raw] | None = None
-    usage: dict[str, Any] | None = None
+    usage: Any = None
     error: Any = None
     incomplete_details: _Reason | None = None
 
 
 class _Event(msgspec.Struct):
-    type: str
+    type: str = ""
     delta: Any = None
-    output_index: int = 0
+    output_index: int | None = None
+    item_id: str | None = None
     item: Raw = Raw()
     response: _Response | None = None
     error: Any = None
     code: Any = None
     annotation: Any = None
+
+    @property
+    def place(self) -> int | str | None:
+        """Where it belongs; None where a server does not say."""
+        return self.item_id if self.output_index is None else self.output_index
 
 
 class _Content(msgspec.Struct):
@@ -67,6 +81,7 @@ class _Item(msgspec.Struct):
     """The fields of an item that mean something here; the rest travels in its raw form."""
 
     type: str = ""
+    id: str | None = None
     call_id: str = ""
     name: str = ""
     arguments: str = ""
@@ -77,19 +92,19 @@ class _Item(msgspec.Struct):
 
 _event = msgspec.json.Decoder(_Event)
 _item = msgspec.json.Decoder(_Item)
-_DECODE_ERRORS = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError)
 
 
 class ResponsesDecoder:
-    """One answer. See `driver.Decoder`."""
+    """One answer. See `reading.Decoder`."""
 
     def __init__(self) -> None:
         self.started = False
         self.stopped = False
-        self._calls: dict[int, int] = {}
-        self._items = 0
-        self._said = False
-        self._thought = False
+        self._calls: dict[int | str | None, int] = {}
+        self._done: set[int | str | None] = set()  # the items that came whole, by their place
+        self._unplaced = 0  # those of them that named none: the first ones, then
+        self._said: set[int | str | None] = set()  # the items whose texts came in pieces; with None, all
+        self._thought: set[int | str | None] = set()
         self._refused = False
         self._declined = False
         self._cited = False
@@ -100,30 +115,29 @@ class ResponsesDecoder:
             return
         try:
             parsed = _event.decode(event.data)
-        except _DECODE_ERRORS:
+            handle = self._HANDLERS.get(parsed.type)
+            if handle is not None:
+                handle(self, parsed, out)
+        except upstream_errors.UNREADABLE:
             raise upstream_errors.malformed() from None
-        handle = self._HANDLERS.get(parsed.type)
-        if handle is not None:
-            handle(self, parsed, out)
 
     def finish(self, out: list[ModelEvent]) -> None:
         """Only a terminal event completes an answer; it was not there."""
 
     def whole(self, body: bytes, out: list[ModelEvent]) -> None:
         try:
-            response = msgspec.json.decode(body, type=_Response)
-        except _DECODE_ERRORS:
+            self._conclude(msgspec.json.decode(body, type=_Response), out)
+        except upstream_errors.UNREADABLE:
             raise upstream_errors.malformed() from None
-        self._conclude(response, out)
 
     def _text(self, event: _Event, out: list[ModelEvent]) -> None:
         if isinstance(event.delta, str) and event.delta:
-            self._said = True
+            self._said.add(event.output_index)
             out.append(TextDelta(event.delta))
 
     def _reasoning(self, event: _Event, out: list[ModelEvent]) -> None:
         if isinstance(event.delta, str) and event.delta:
-            self._thought = True
+            self._thought.add(event.output_index)
             out.append(ReasoningDelta(event.delta, raw=event.type in _RAW))
 
     def _refusal(self, event: _Event, out: list[ModelEvent]) -> None:
@@ -139,47 +153,51 @@ class ResponsesDecoder:
 
     def _begin_item(self, event: _Event, out: list[ModelEvent]) -> None:
         self.started = True
-        item = self._decode(event.item)
-        if item.type == "function_call":
-            self._start_call(event.output_index, item, out)
+        item = _item.decode(event.item)
+        if item.type == "function_call" and item.call_id and item.name:
+            self._start_call(_place(event, item), item, out)
 
     def _arguments(self, event: _Event, out: list[ModelEvent]) -> None:
-        number = self._calls.get(event.output_index)
+        number = self._calls.get(event.place)
         if number is not None and isinstance(event.delta, str) and event.delta:
             out.append(ToolCallDelta(number, event.delta))
 
     def _end_item(self, event: _Event, out: list[ModelEvent]) -> None:
         self.started = True
-        self._whole_item(event.output_index, event.item, out, streamed=True)
+        item = _item.decode(event.item)
+        place = _place(event, item)
+        if place in self._done and place is not None:
+            return
+        self._done.add(place)
+        self._unplaced += event.output_index is None
+        self._whole_item(place, item, event.item, out)
 
-    def _whole_item(self, index: int, raw: Raw, out: list[ModelEvent], *, streamed: bool) -> None:
-        """A finished item. `streamed`: its texts were said as they came."""
-        item = self._decode(raw)
-        self._items += 1
-        if item.type == "function_call" and not self._call(index, item, out):
+    def _whole_item(self, place: int | str | None, item: _Item, raw: Raw, out: list[ModelEvent]) -> None:
+        """A finished item: what its pieces did not say of it is said now."""
+        if item.type == "function_call" and not self._call(place, item, out):
             return
         self._refused = self._refused or any(content.type == "refusal" for content in item.content or ())
-        if not streamed:
-            self._say(item, out)
+        self._say(place, item, out)
         out.append(OpaqueBlock(DIALECT, raw.copy(), item.type == "reasoning"))
 
-    def _say(self, item: _Item, out: list[ModelEvent]) -> None:
+    def _say(self, place: int | str | None, item: _Item, out: list[ModelEvent]) -> None:
         texts = [content.text for content in item.content or () if content.text]
-        if item.type == "message" and not self._said:
-            out += [TextDelta(text) for text in texts]
-        if item.type == "message" and not self._declined:
-            out += [RefusalDelta(content.refusal) for content in item.content or () if content.refusal]
-        if item.type == "message" and not self._cited:
-            out += [cited for content in item.content or () for cited in citations.read(content.annotations)]
-        if item.type == "reasoning" and not self._thought:
+        if item.type == "message":
+            if not _known(place, self._said):
+                out += [TextDelta(text) for text in texts]
+            if not self._declined:
+                out += [RefusalDelta(content.refusal) for content in item.content or () if content.refusal]
+            if not self._cited:
+                out += [cited for content in item.content or () for cited in citations.read(content.annotations)]
+        if item.type == "reasoning" and not _known(place, self._thought):
             out += [ReasoningDelta(part.text) for part in item.summary or () if part.text]
             out += [ReasoningDelta(text, raw=True) for text in texts]
 
-    def _call(self, index: int, item: _Item, out: list[ModelEvent]) -> bool:
+    def _call(self, place: int | str | None, item: _Item, out: list[ModelEvent]) -> bool:
         """Emit a complete call. False when the output limit may have cut it, which the end of the answer decides."""
-        number = self._calls.get(index)
+        number = self._calls.get(place)
         if number is None:
-            number = self._start_call(index, item, out)
+            number = self._start_call(place, item, out)
             if item.arguments:
                 out.append(ToolCallDelta(number, item.arguments))
         whole = item.status != "incomplete" and not self._bad
@@ -190,10 +208,10 @@ class ResponsesDecoder:
         self._bad = self._bad or item.name
         return False
 
-    def _start_call(self, index: int, item: _Item, out: list[ModelEvent]) -> int:
+    def _start_call(self, place: int | str | None, item: _Item, out: list[ModelEvent]) -> int:
         if not item.call_id or not item.name:
             raise upstream_errors.malformed()
-        number = self._calls[index] = len(self._calls)
+        number = self._calls[place] = len(self._calls)
         out.append(ToolCallStarted(number, item.call_id, item.name))
         return number
 
@@ -203,37 +221,32 @@ class ResponsesDecoder:
         self._conclude(event.response, out, _FINAL.get(event.type))
 
     def _conclude(self, response: _Response, out: list[ModelEvent], status: str | None = None) -> None:
+        status = status or response.status
         if response.error is not None or "failed" in (status, response.status):
             raise upstream_errors.from_stream(response.error)
-        if response.output is None and self._items == 0:
+        if response.output is None and not self._done:
             raise upstream_errors.malformed()
         # Servers that leave out the events of their items still list them at the end.
-        for index, raw in enumerate((response.output or [])[self._items :], self._items):
-            self._whole_item(index, raw, out, streamed=False)
-        if response.usage is not None:
+        for place, raw in enumerate(response.output or ()):
+            if place >= self._unplaced and place not in self._done:
+                self._whole_item(place, _item.decode(raw), raw, out)
+        if isinstance(response.usage, dict):
             out.append(UsageReported(openai_chat_usage.read(response.usage)))
-        reason = self._reason(response, status or response.status)
-        if self._bad and reason in (StopReason.END, StopReason.TOOL_USE):
+        stopped = self._stopped(response, status)
+        if self._bad and stopped.reason not in TRUNCATING:
             upstream_errors.bad_arguments(self._bad)
-        out.append(Stopped(reason))
+        out.append(stopped)
         self.stopped = True
 
-    def _reason(self, response: _Response, status: str | None) -> StopReason:
-        if self._refused:
-            return StopReason.REFUSAL
+    def _stopped(self, response: _Response, status: str | None) -> Stopped:
         if status == "incomplete":
-            why = response.incomplete_details.reason if response.incomplete_details is not None else None
-            return StopReason.REFUSAL if why == "content_filter" else StopReason.MAX_TOKENS
-        return StopReason.TOOL_USE if self._calls else StopReason.END
+            details = response.incomplete_details
+            why = (details.reason if details is not None else None) or "unknown"
+            return endings.stopped(why, _REASONS, calls=False, refused=self._refused)
+        return endings.stopped(status, _STATUSES, calls=bool(self._calls), refused=self._refused)
 
     def _fail(self, event: _Event, out: list[ModelEvent]) -> None:
         raise upstream_errors.from_stream(event.error if event.error is not None else {"code": event.code})
-
-    def _decode(self, raw: Raw) -> _Item:
-        try:
-            return _item.decode(raw)
-        except _DECODE_ERRORS:
-            raise upstream_errors.malformed() from None
 
     _HANDLERS: ClassVar[dict[str, Any]] = {
         "response.output_text.delta": _text,
@@ -251,6 +264,15 @@ class ResponsesDecoder:
         "response.failed": _finished,
         "error": _fail,
     }
+
+
+def _place(event: _Event, item: _Item) -> int | str | None:
+    return (event.item_id or item.id) if event.output_index is None else event.output_index
+
+
+def _known(place: int | str | None, places: set[int | str | None]) -> bool:
+    """Whether an item is among those; pieces that named no place may be anyone's."""
+    return bool(places) and (place in places or None in places or not isinstance(place, int))
 
 
 _RAW = frozenset({"response.reasoning_text.delta", "response.reasoning.delta"})

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from crocevia.core.usage import Usage
+from crocevia.engines.upstream import counts
 
 _NAMES: dict[str, tuple[str, ...]] = {
     "whole": ("prompt_tokens", "promptTokens"),
@@ -45,21 +46,28 @@ def read(usage: Mapping[str, Any]) -> Usage:
         if isinstance(details, dict):
             _collect(details, meanings, found)
     get = found.get
+    read, written, thought = get("read_inside", get("read")), get("write_inside", get("write")), get("reasoning")
     whole = get("whole")
     if whole is None and "input" in found:
         whole = found["input"] + get("read", 0) + get("write", 0)
     return Usage(
-        input_tokens=whole,
-        output_tokens=get("output"),
-        cache_read_tokens=get("read_inside", get("read")),
-        cache_write_tokens=get("write_inside", get("write")),
-        reasoning_tokens=get("reasoning"),
+        input_tokens=_with_parts(whole, (read or 0) + (written or 0)),
+        output_tokens=_with_parts(get("output"), thought or 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+        reasoning_tokens=thought,
     )
+
+
+def _with_parts(whole: int | None, parts: int) -> int | None:
+    """A figure that its parts exceed leaves them out, with the servers that count so."""
+    return whole + parts if whole is not None and parts > whole else whole
 
 
 def _collect(values: Mapping[str, Any], meanings: Mapping[str, str], found: dict[str, int]) -> None:
     """Note each figure that means something; where a server says it twice, one of them is often 0."""
     for name, value in values.items():
         meaning = meanings.get(name)
-        if meaning is not None and type(value) in (int, float) and 0 <= value < 2**63:
-            found[meaning] = max(int(value), found.get(meaning, 0))
+        count = counts.figure(value) if meaning is not None else None
+        if meaning is not None and count is not None:
+            found[meaning] = max(count, found.get(meaning, 0))

@@ -15,33 +15,12 @@ from crocevia.core.events import ModelEvent, ParametersLeftOut, UsageReported
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.http import HttpClient, HttpResponse
+from crocevia.engines.upstream.reading import AnswerReader, Decoder
 from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
-from crocevia.engines.upstream.sse import SseDecoder, SseEvent, well_formed
 
 _ERROR_BODY = 64 * 1024
 _ERROR_SECONDS = 5.0
 _PROBE_SECONDS = 10.0
-
-
-class Decoder(Protocol):
-    """The state of one answer. Events go to `out`; a failure inside the answer is raised as GatewayError.
-
-    started: the provider has begun to generate, though there may be nothing to show yet.
-    stopped: `Stopped` was emitted; nothing follows.
-    """
-
-    started: bool
-    stopped: bool
-
-    def feed(self, event: SseEvent, out: list[ModelEvent]) -> None: ...
-
-    def finish(self, out: list[ModelEvent]) -> None:
-        """The stream has ended cleanly. Leaves `stopped` False when the answer was not complete."""
-        ...
-
-    def whole(self, body: bytes, out: list[ModelEvent]) -> None:
-        """The same answer as one JSON body."""
-        ...
 
 
 class Dialect(Protocol):
@@ -102,31 +81,32 @@ class UpstreamEngine:
         while True:
             kept, left_out = sampling.narrowed(request, self._dialect.takes(request), self._rejected)
             try:
-                answer, batch = await self._begin(self._dialect.encode(kept), request.options.stream, deadline)
+                answer, batch = await self._begin(self._dialect.encode(kept), request, deadline)
             except GatewayError as failure:
                 if not sampling.learned(kept, failure, self._rejected):
                     raise
                 continue
             return answer, [ParametersLeftOut(left_out), *batch] if left_out else batch
 
-    async def _begin(self, body: bytes, stream: bool, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+    async def _begin(self, body: bytes, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
         """Try until there is a first batch. Nothing was shown before it, so trying again repeats nothing."""
         loop = asyncio.get_running_loop()
         attempt = 0
         while True:
             attempt += 1
             try:
-                return await self._attempt(body, stream, deadline)
+                return await self._attempt(body, request, deadline)
             except GatewayError as failure:
                 wait = pause(self._retry, failure, attempt, deadline - loop.time())
                 if wait is None:
                     raise
             await asyncio.sleep(wait)
 
-    async def _attempt(self, body: bytes, stream: bool, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
+    async def _attempt(self, body: bytes, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
         dialect = self._dialect
         response = await self._http.open("POST", dialect.url, dialect.headers, body, deadline=deadline)
-        answer = _Answer(response, dialect.decoder(), stream)
+        reader = AnswerReader(dialect.decoder(), stream=request.options.stream, think_tags=request.think_tags)
+        answer = _Answer(response, reader)
         try:
             if response.status != 200:
                 raise await _refusal(response)
@@ -179,12 +159,12 @@ class _Call:
 class _Answer:
     """One response being decoded."""
 
-    __slots__ = ("_decoder", "_failure", "_response", "_sse")
+    __slots__ = ("_decoder", "_failure", "_reader", "_response")
 
-    def __init__(self, response: HttpResponse, decoder: Decoder, stream: bool) -> None:
+    def __init__(self, response: HttpResponse, reader: AnswerReader) -> None:
         self._response = response
-        self._decoder = decoder
-        self._sse = SseDecoder() if stream and not _is_json(response) else None
+        self._reader = reader
+        self._decoder = reader.decoder
         self._failure: GatewayError | None = None
 
     async def batch(self) -> list[ModelEvent]:
@@ -209,28 +189,15 @@ class _Answer:
             self._response.close()
 
     async def _read(self, out: list[ModelEvent]) -> None:
-        decoder, sse = self._decoder, self._sse
-        if sse is None:
-            decoder.whole(well_formed(await self._response.read()), out)
-            return
         data = await self._response.chunk()
-        for event in sse.feed(data) if data else sse.flush():
-            decoder.feed(event, out)
-            if decoder.stopped:
-                return
-        if not data:
-            decoder.finish(out)
-            if not decoder.stopped:
-                raise upstream_errors.cut()
+        if data:
+            self._reader.feed(data, out)
+        else:
+            self._reader.end(out)
 
 
 def _only_usage(events: list[ModelEvent]) -> bool:
     return all(type(event) is UsageReported for event in events)
-
-
-def _is_json(response: HttpResponse) -> bool:
-    """Some compatible servers answer a streaming request with one body, errors above all."""
-    return (response.header("Content-Type") or "").startswith("application/json")
 
 
 async def _refusal(response: HttpResponse) -> GatewayError:

@@ -15,6 +15,9 @@ from crocevia.core.errors import Code, GatewayError, Reason
 
 SAMPLING: Final = Sampling.__struct_fields__
 
+UNREADABLE: Final = (msgspec.MsgspecError, UnicodeError, RecursionError)
+"""Whatever decoding what a provider sent may raise, of what was taken in as it came, too."""
+
 
 class _Meaning(msgspec.Struct, frozen=True):
     reason: Reason
@@ -48,6 +51,9 @@ _WORDS: dict[str, _Meaning] = {
     "internal_error": _BROKEN,
     "internal_server_error": _BROKEN,
     "InternalServerError": _BROKEN,
+    "network_error": _BROKEN,
+    "insufficient_system_resource": _OVERLOADED,
+    "timeout": _SLOW,
     "timeout_error": _SLOW,
     "invalid_request_error": _REJECTED,
     "invalid_prompt": _REJECTED,
@@ -55,6 +61,8 @@ _WORDS: dict[str, _Meaning] = {
     "request_too_large": _REJECTED,
     "context_length_exceeded": _REJECTED,
     "model_not_found": _REJECTED,
+    "unsupported_parameter": _REJECTED,
+    "unsupported_value": _REJECTED,
     "BadRequestError": _REJECTED,
     "authentication_error": _KEY,
     "permission_error": _KEY,
@@ -139,7 +147,7 @@ def _unsupported(error: Any) -> str | None:
 def _error_of(body: bytes) -> Any:
     try:
         whole = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+    except UNREADABLE:
         return None
     return whole.get("error", whole) if isinstance(whole, dict) else None
 

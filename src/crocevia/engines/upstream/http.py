@@ -18,8 +18,8 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.upstream.addresses import Addresses
 from crocevia.engines.upstream.connection import Connection, Cut
 from crocevia.engines.upstream.origins import Origin, connect, request_head, target
+from crocevia.engines.upstream.reading import MAX_BODY
 
-MAX_BODY: Final = 32 * 2**20
 KEEP_SECONDS: Final = 30.0  # how long an unused connection is kept
 # A kept connection that was closed meanwhile says so at once; one that is cut later was being worked for, and paid.
 STALE_SECONDS: Final = 5.0

@@ -11,6 +11,7 @@ from msgspec import Raw
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, ToolMessage
 from crocevia.engines.upstream import errors as upstream_errors
+from crocevia.engines.upstream import halves
 
 
 def new_call_id() -> str:
@@ -27,6 +28,8 @@ def arguments(text: str, tool: str) -> Raw:
     """Complete arguments as they were spelled; blank means none. Raises GatewayError(UPSTREAM_FAILED) otherwise."""
     if not text.strip():
         return Raw(b"{}")
+    if not is_object(text):
+        text = halves.without(text.encode()).decode()
     if not is_object(text):
         upstream_errors.bad_arguments(tool)
     return Raw(text.encode())

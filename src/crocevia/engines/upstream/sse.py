@@ -11,7 +11,7 @@ from crocevia.core.errors import GatewayError, Reason
 
 MAX_EVENT = 32 * 2**20
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 
 
 class SseEvent(NamedTuple):
@@ -102,11 +102,11 @@ class SseDecoder:
     def _strip_bom(self, data: bytes) -> bytes:
         assert self._start is not None
         data = self._start + data
-        if len(data) < len(_BOM) and _BOM.startswith(data):
+        if len(data) < len(BOM) and BOM.startswith(data):
             self._start = data
             return b""
         self._start = None
-        return data.removeprefix(_BOM)
+        return data.removeprefix(BOM)
 
     def _too_large(self) -> GatewayError:
         return GatewayError(Reason.UPSTREAM_TOO_LARGE, limit=self._limit)

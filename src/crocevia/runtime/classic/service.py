@@ -17,7 +17,7 @@ from crocevia.core.answers import Answer
 from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, RecipeSpec
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.events import StopReason
+from crocevia.core.events import CUT_SHORT, StopReason
 from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque, Part, ToolMessage, UserMessage
 from crocevia.core.usage import Usage
 from crocevia.runtime.classic import citations, websearch
@@ -48,7 +48,7 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. citations None: there was nothing to cite from. cut: the output limit ended the answer.
+    """What came of it. citations None: there was nothing to cite from. cut: the answer ends where the model had not.
 
     usage: output of all rounds, input of the last, which holds the others.
     """
@@ -156,7 +156,7 @@ class Exchange:
             model=model,
             usage=usage,
             citations=cited,
-            cut=answer.stop is StopReason.MAX_TOKENS,
+            cut=answer.stop in CUT_SHORT,
         )
 
     async def _round(self, messages: list[Message], *, last: bool, going_on: bool) -> tuple[Answer, ModelSpec] | None:

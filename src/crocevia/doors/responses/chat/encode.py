@@ -22,7 +22,11 @@ from crocevia.runtime.turns.run_service import RunEvent, StepEnded
 
 # What is said beside the text, and under which name.
 _SAID: Final[dict[type, str]] = {ReasoningDelta: "reasoning_content", RefusalDelta: "refusal"}
-_FINISHES: Final = {StopReason.MAX_TOKENS: "length", StopReason.REFUSAL: "content_filter"}
+_FINISHES: Final = {
+    StopReason.MAX_TOKENS: "length",
+    StopReason.INCOMPLETE: "length",
+    StopReason.REFUSAL: "content_filter",
+}
 
 
 class ChatEncoder:

@@ -1,0 +1,10 @@
+"""Token counts as providers send them: figures, or nonsense, which is unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def figure(value: Any) -> int | None:
+    """A count; None for what is none. Whether it is within reason, `core.usage` says."""
+    return int(value) if type(value) in (int, float) and 0 <= value < 2**63 else None
