@@ -28,7 +28,7 @@ def draft(**changes: Any) -> CallDraft:
 
 
 def project(place: House) -> Any:
-    return place.gateway.authenticate("casa", b"chiave")
+    return place.gateway.authenticate(b"chiave")
 
 
 @pytest.mark.parametrize("stream", [True, False])

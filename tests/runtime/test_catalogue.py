@@ -46,7 +46,7 @@ def test_what_another_process_applies_is_live_within_a_second(home: Home) -> Non
         holder = CatalogueHolder(db, home)
         await holder.start()
         old = holder.current
-        assert old.project_of("p", b"first-key") is None
+        assert old.owner_of(b"first-key") is None
         waiting = asyncio.ensure_future(changed(holder))
         await asyncio.sleep(0)
         apply(home, parse(PROJECT.format(key="first-key").encode()))
@@ -54,14 +54,14 @@ def test_what_another_process_applies_is_live_within_a_second(home: Home) -> Non
         new = await waiting
         assert time.monotonic() - began < 1.0
         assert holder.current is new
-        assert new.project_of("p", b"first-key") is not None
-        assert old.project_of("p", b"first-key") is None, "a running call keeps the catalogue it started with"
+        assert new.owner_of(b"first-key") is not None
+        assert old.owner_of(b"first-key") is None, "a running call keeps the catalogue it started with"
         waiting = asyncio.ensure_future(changed(holder))
         await asyncio.sleep(0)
         apply(home, parse(PROJECT.format(key="second-key").encode()))
         await waiting
-        assert holder.current.project_of("p", b"first-key") is None
-        assert holder.current.project_of("p", b"second-key") is not None
+        assert holder.current.owner_of(b"first-key") is None
+        assert holder.current.owner_of(b"second-key") is not None
         await holder.close()
         await db.close()
 
@@ -128,20 +128,26 @@ def test_keys_are_of_one_project_and_end_at_their_hour() -> None:
         revision=1,
         secret=secret,
         projects={project.name: project for project in spec},
-        keys={digest(secret, b"ends"): ProjectKey("p", 100.0), digest(secret, b"lasts"): ProjectKey("p")},
+        keys={
+            digest(secret, b"ends"): ProjectKey("p", 100.0),
+            digest(secret, b"lasts"): ProjectKey("p"),
+            digest(secret, b"other"): ProjectKey("q"),
+            digest(secret, b"gone"): ProjectKey("r"),
+        },
     )
     table = {
-        ("p", b"ends", 99.9): True,
-        ("p", b"ends", 100.0): False,
-        ("p", b"lasts", 1e12): True,
-        ("q", b"lasts", 0.0): False,
-        ("r", b"lasts", 0.0): False,
-        ("p", b"", 0.0): False,
-        ("p", b"last", 0.0): False,
-        ("p", "lastsé".encode("latin-1"), 0.0): False,
+        (b"ends", 99.9): "p",
+        (b"ends", 100.0): None,
+        (b"lasts", 1e12): "p",
+        (b"other", 0.0): "q",
+        (b"gone", 0.0): None,
+        (b"", 0.0): None,
+        (b"last", 0.0): None,
+        ("lastsé".encode("latin-1"), 0.0): None,
     }
-    for (name, key, now), known in table.items():
-        assert (catalogue.project_of(name, key, now=now) is not None) is known, (name, key, now)
+    for (key, now), project in table.items():
+        owner = catalogue.owner_of(key, now=now)
+        assert (owner.name if owner is not None else None) == project, (key, now)
 
 
 def test_an_engine_changes_with_its_declaration_or_its_stored_key() -> None:

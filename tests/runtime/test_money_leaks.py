@@ -63,7 +63,7 @@ def test_two_hundred_calls_that_end_in_every_way(seed: int) -> None:
         place.nothing_left()
         ledger = place.gateway.spend.ledger
         assert ledger.reserved() == 0
-        project = place.gateway.authenticate("casa", b"chiave")
+        project = place.gateway.authenticate(b"chiave")
         billed = sum(nano(record.cost_usd) for record in place.records.settled if record.cost_usd is not None)
         assert place.gateway.spend.status(project).spent == billed > 0
         place.engine.plays = [PLAYS[0]]

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 Application = Callable[..., Awaitable[None]]
 
 _STATUS_LINES: Final = {status.value: f"HTTP/1.1 {status.value} {status.phrase}\r\n".encode() for status in HTTPStatus}
+_REFUSAL: Final = 400  # the least status of one
+_SHORT: Final = 64 * 1024  # bytes
 _BODILESS: Final = frozenset({204, 304})
 _BROKEN: Final = [
     (b"content-type", b"text/plain; charset=utf-8"),
@@ -174,7 +176,7 @@ class Exchange:
                 self.keep_alive = False
         if not (measured or self._headless or status in _BODILESS):
             self._unmeasured(lines)
-        self._say_whether_it_ends(lines)
+        self._say_whether_it_ends(status, lines)
         head = b"".join([b"%b: %b\r\n" % line for line in lines])
         if not head.count(b"\n") == head.count(b"\r") == len(lines) or b"\0" in head:
             raise RuntimeError("a line break inside a header")
@@ -183,6 +185,11 @@ class Exchange:
         self._head = (_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + head + b"\r\n"
         self._protocol.loop.call_soon(self._flush)
 
+    def _is_short(self) -> bool:
+        """Whether the rest of the body is cheaper to pass over than a new connection."""
+        declared = next((value for name, value in self.scope.get("headers", ()) if name == b"content-length"), b"")
+        return declared.isdigit() and int(declared) <= _SHORT
+
     def _unmeasured(self, lines: list[tuple[bytes, bytes]]) -> None:
         if self.scope.get("http_version") == "1.0":  # knows no chunks: its body ends with the connection
             self._left = None
@@ -190,8 +197,10 @@ class Exchange:
             self._chunked = True
             lines.append((b"transfer-encoding", b"chunked"))
 
-    def _say_whether_it_ends(self, lines: list[tuple[bytes, bytes]]) -> None:
-        if self.asks and self.more_body:  # will the body come, or the next request? Only the client knows
+    def _say_whether_it_ends(self, status: int, lines: list[tuple[bytes, bytes]]) -> None:
+        # Will the body come, or the next request? Only a client that asked first knows. And who is refused while it
+        # sends is told at once, and is not listened to for the rest of it.
+        if self.more_body and (self.asks or (status >= _REFUSAL and not self._is_short())):
             self.keep_alive = False
         if not (self.keep_alive or any(name == b"connection" for name, _ in lines)):
             lines.append((b"connection", b"close"))

@@ -24,7 +24,7 @@ MOST_FILES: Final = 65_536
 HEAD_SECONDS = 30.0
 SILENCE_SECONDS = 60.0
 LARGEST_HEAD: Final = 64 * 1024
-LINGER_SECONDS: Final = 2.0  # for who is still sending when the last answer of a connection has gone out
+LINGER_SECONDS: Final = 5.0  # for who is still sending when the last answer of a connection has gone out
 _MOST_WAITING: Final = 8  # requests of one connection that wait for their turn
 _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"

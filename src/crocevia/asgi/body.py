@@ -10,8 +10,6 @@ from crocevia.asgi.types import Receive
 from crocevia.core.errors import GatewayError, Reason
 
 UPLOAD_SECONDS: Final = 900.0  # for the whole of a body, from the wait for its first piece on
-DISCARD_BYTES: Final = 40 * 1024 * 1024
-DISCARD_SECONDS: Final = 5.0
 
 
 class ClientGone(Exception):
@@ -74,25 +72,6 @@ async def body_pieces(incoming: Incoming, limit: int, declared: int | None) -> A
             raise too_large(limit)
         if piece:
             yield piece
-
-
-async def discard(receive: Receive) -> None:
-    """Throw away what a refused caller still sends, for a while: else they would see a reset and no answer.
-
-    Raises ClientGone.
-    """
-    size = 0
-    try:
-        async with asyncio.timeout(DISCARD_SECONDS):
-            while size < DISCARD_BYTES:
-                message = await receive()
-                if message["type"] != "http.request":
-                    raise ClientGone
-                if not message.get("more_body"):
-                    return
-                size += len(message.get("body", b""))
-    except TimeoutError:
-        return
 
 
 def too_large(limit: int) -> GatewayError:

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from crocevia.asgi.body import UPLOAD_SECONDS, ClientGone, body_pieces, discard, read_body
+from crocevia.asgi.body import UPLOAD_SECONDS, ClientGone, body_pieces, read_body
 from crocevia.asgi.hangup import on_disconnect, run_until_disconnect
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Headers, Receive, Scope, Send
@@ -244,11 +244,6 @@ class Request(Generic[C]):
         value = self._heads.get(b"content-length", b"")
         return int(value) if value.isdigit() else None
 
-    @property
-    def waits(self) -> bool:
-        """The caller sends no body before it is told to."""
-        return self._heads.get(b"expect", b"").lower() == b"100-continue"
-
     def take(self) -> Any:
         """The body, which this request then forgets: it may be as large as a file."""
         body, self.body = self.body, None
@@ -270,13 +265,6 @@ class Request(Generic[C]):
     def pieces(self, limit: int) -> AsyncIterator[bytes]:
         """The body as it comes. Raises GatewayError(TOO_LARGE) above `limit` bytes, ClientGone."""
         return body_pieces(self, limit, self.length)
-
-    async def discard(self) -> None:
-        """Throw away what a refused caller still sends, if anything. Raises ClientGone."""
-        if self.complete or self.waits:
-            return
-        if self._heads.get(b"content-length") is not None or self._heads.get(b"transfer-encoding") is not None:
-            await discard(self.receive)
 
     async def until_disconnect(self, work: Coroutine[Any, Any, T]) -> T:
         """The result of `work`. Raises ClientGone if the caller hung up first, and the work was given up."""

@@ -91,8 +91,6 @@ class Site:
         answer = preflight(request, methods) if methods and scope["method"] == "OPTIONS" else None
         if answer is None:
             answer = _absent(door, methods)
-        with suppress(ClientGone):
-            await request.discard()
         await _send_response(request, answer, send)
 
     async def _socket(self, found: Found, scope: Scope, receive: Receive, send: Send) -> None:
@@ -132,8 +130,6 @@ async def serve(
         return
     except Exception as error:
         answer = refuse(door, _expected(door, request, error))
-        with suppress(ClientGone):
-            await request.discard()
     await _send_response(request, answer, send)
 
 

@@ -44,14 +44,14 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     def __repr__(self) -> str:
         return f"Catalogue(revision={self.revision})"
 
-    def project_of(self, name: str, key: bytes, *, now: float | None = None) -> ProjectSpec | None:
-        """The project called `name`, if `key` is one of its keys and still valid."""
+    def owner_of(self, key: bytes, *, now: float | None = None) -> ProjectSpec | None:
+        """The project whose key this is, if it is one and still valid."""
         found = self.keys.get(digest(self.secret, key))
-        if found is None or found.project != name:
+        if found is None:
             return None
         if found.expires_at is not None and found.expires_at <= (time.time() if now is None else now):
             return None
-        return self.projects.get(name)
+        return self.projects.get(found.project)
 
     def engine_key(self, name: str, environment: Mapping[str, str] = os.environ) -> str | None:
         """The secret of the engine `name`: from the environment where it says so, else the stored one."""

@@ -67,7 +67,7 @@ class View(Protocol):
     def users(self) -> dict[str, UserSpec]: ...
     @property
     def revision(self) -> int: ...
-    def project_of(self, name: str, key: bytes) -> ProjectSpec | None: ...
+    def owner_of(self, key: bytes) -> ProjectSpec | None: ...
 
 
 class Holder(Protocol):
@@ -141,9 +141,9 @@ class Gateway:
         """Calls under way."""
         return len(self._calls)
 
-    def authenticate(self, project: str, key: bytes) -> ProjectSpec:
+    def authenticate(self, key: bytes) -> ProjectSpec:
         """The project whose key this is. Raises GatewayError(UNAUTHENTICATED), the same for every reason."""
-        found = self._catalogue.current.project_of(project, key)
+        found = self._catalogue.current.owner_of(key)
         if found is None:
             raise GatewayError(Reason.UNAUTHENTICATED)
         return found

@@ -199,9 +199,11 @@ def test_refusals_come_in_their_order() -> None:
     rows: list[tuple[int, dict[str, Any]]] = [
         (405, {"method": "GET", "key": None, **large}),
         (401, {"key": None, **large}),
-        (413, {"key": "sbagliata", **large}),
-        (400, {"key": "sbagliata", "raw": b"{"}),
-        (401, {"key": "sbagliata", "project": "vecchia", "body": {"messages": []}}),
+        (401, {"key": "sbagliata", **large}),
+        (401, {"key": "sbagliata", "raw": b"{"}),
+        (413, {"project": "altrove", **large}),
+        (400, {"project": "altrove", "raw": b"{"}),
+        (401, {"project": "altrove", "body": {"messages": []}}),
         (403, {"key": "altra", "project": "vecchia", "body": {"messages": []}}),
         (400, {"body": {"messages": []}}),
     ]

@@ -30,7 +30,7 @@ def priced(*plays: Any, **project: Any) -> House:
 
 
 def spent(place: House) -> int:
-    return place.gateway.spend.status(place.gateway.authenticate("casa", b"chiave")).spent
+    return place.gateway.spend.status(place.gateway.authenticate(b"chiave")).spent
 
 
 @requirement("P-MON-429", "P-MON-FREE")

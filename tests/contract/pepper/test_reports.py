@@ -204,7 +204,7 @@ def test_a_budget_that_does_not_suffice_is_a_problem() -> None:
 
 
 def _casa(place: House) -> Any:
-    return place.gateway.authenticate("casa", b"chiave")
+    return place.gateway.authenticate(b"chiave")
 
 
 @requirement("P-VER-1")

@@ -48,7 +48,7 @@ async def classic_house(
         place = house(engine, model=model, **project)
         database = Database(path)
         clock = [1_793_000_000.0]
-        known = {"casa": place.gateway.authenticate("casa", b"chiave")}
+        known = {"casa": place.gateway.authenticate(b"chiave")}
         conversations = Conversations(database, lambda: known, clock=lambda: clock[0])
         classic = Classic(place.gateway, lambda: {"riassunto": RECIPE}, conversations, search)
         try:

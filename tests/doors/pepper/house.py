@@ -97,9 +97,8 @@ class View:
     def current(self) -> View:
         return self
 
-    def project_of(self, name: str, key: bytes) -> ProjectSpec | None:
-        secret, spec = self.projects.get(name, ("", None))
-        return spec if spec is not None and key == secret.encode() else None
+    def owner_of(self, key: bytes) -> ProjectSpec | None:
+        return next((spec for secret, spec in self.projects.values() if key == secret.encode()), None)
 
 
 @dataclass

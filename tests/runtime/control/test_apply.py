@@ -161,7 +161,8 @@ def test_a_key_from_the_environment_takes_the_place_of_a_stored_one(home: Home) 
 
 def project_of(home: Home, name: str, key: str) -> bool:
     with snapshot(home.database) as tx:
-        return load(tx, home).project_of(name, key.encode()) is not None
+        owner = load(tx, home).owner_of(key.encode())
+    return owner is not None and owner.name == name
 
 
 def test_secrets_are_in_no_file_but_the_closed_ones(home: Home) -> None:

@@ -29,8 +29,9 @@ def test_init_makes_every_first_object(made: tuple[Home, Initialised]) -> None:
     with snapshot(home.database) as tx:
         catalogue = load(tx, home)
         stored = meta.get(tx, meta.OPERATOR_TOKEN)
-    project = catalogue.project_of("default", result.project_key.encode())
+    project = catalogue.owner_of(result.project_key.encode())
     assert project is not None
+    assert project.name == "default"
     assert (project.mode, project.model, catalogue.models[project.model].engine) == ("agent", "Pepper mini", "embedded")
     assert stored == digest(key_secret(home), result.operator_token.encode()).hex()
 

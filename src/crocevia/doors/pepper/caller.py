@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from enum import Enum
 from functools import partial
 from typing import TypeAlias
 
@@ -16,12 +17,19 @@ from crocevia.runtime.gateway import Gateway, ProjectSpec
 
 _NANO = 1_000_000_000
 
+
+class Rule(Enum):
+    """What the authenticator must know of an operation."""
+
+    LIMITED = "limited"  # its answers, refusals too, tell what is left of the project's limits
+
+
 Identify: TypeAlias = Callable[[str], ProjectSpec]
 """The project of a name, for whoever asks. Raises GatewayError."""
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Somebody whose project is not known before the body is read."""
+    """Somebody who may come in; the body may still name another project than theirs."""
 
     named: str
     """The project as the header names it, or empty."""
@@ -32,13 +40,22 @@ Request: TypeAlias = http.Request[Caller | None]
 
 
 async def authenticate_key(gateway: Gateway, request: Request) -> Caller | None:
-    """Whoever holds a project's key; None where nobody has to. Raises GatewayError(UNAUTHENTICATED) without a key."""
+    """Whoever holds a project's key; None where nobody has to. Raises GatewayError(UNAUTHENTICATED) without one."""
     if request.operation.public:
         return None
     key = (request.header(wire.KEY_HEADER) or b"").strip()
     if not key:
         raise GatewayError(Reason.UNAUTHENTICATED)
-    return Caller(project_header(request), partial(gateway.authenticate, key=key))
+    owner = gateway.authenticate(key)
+    if request.operation.rule is Rule.LIMITED:
+        request.answer_headers = partial(_limit_headers, gateway, owner)
+    return Caller(project_header(request), partial(_if_named, owner))
+
+
+def _if_named(owner: ProjectSpec, name: str) -> ProjectSpec:
+    if name != owner.name:
+        raise GatewayError(Reason.UNAUTHENTICATED)
+    return owner
 
 
 def project_header(request: Request) -> str:
@@ -53,6 +70,7 @@ def project_header(request: Request) -> str:
 def identify(gateway: Gateway, request: Request, named: str | None) -> ProjectSpec:
     """The project of a request, whose limits its answer then tells. Raises GatewayError(UNAUTHENTICATED)."""
     assert request.caller is not None
+    request.answer_headers = tuple
     project = request.caller.identify(named or "")
     request.answer_headers = partial(_limit_headers, gateway, project)
     return project
