@@ -241,3 +241,70 @@ def test_a_thousand_calls_that_end_in_every_way_leave_nothing() -> None:
         assert len(asyncio.all_tasks()) == 1
 
     run(work(), timeout=30)
+
+
+def held(place: House, durable: Any) -> None:
+    """The next call's record stays on its way until `durable` is done."""
+    note = place.records.open
+
+    def slowly(record: Any) -> Any:
+        note(record)
+        return durable
+
+    place.records.open = slowly  # type: ignore[method-assign]
+
+
+def test_no_provider_is_asked_before_the_record_of_the_call_is_durable() -> None:
+    async def work() -> House:
+        place = house(Puppet(PLAIN))
+        durable = asyncio.get_running_loop().create_future()
+        held(place, durable)
+        exchange, task = start(place.agent, HELLO)
+        while not place.records.opened:
+            await asyncio.sleep(0)
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert place.engine.requests == []
+        durable.set_result(None)
+        await task
+        assert exchange.status == 200
+        assert len(place.engine.requests) == 1
+        return place
+
+    run(work()).nothing_left()
+
+
+@pytest.mark.parametrize("stream", [True, False])
+def test_a_call_whose_record_the_store_does_not_take_is_refused_and_costs_nothing(stream: bool) -> None:
+    async def work() -> House:
+        place = house(Puppet(PLAIN))
+        durable = asyncio.get_running_loop().create_future()
+        durable.set_result(GatewayError(Reason.UNAVAILABLE))
+        held(place, durable)
+        exchange = await ask(place.agent, HELLO | {"stream": stream})
+        assert exchange.status == 503
+        assert place.engine.requests == []
+        return place
+
+    place = run(work())
+    place.nothing_left()
+    assert (place.records.settled[0].outcome, place.records.settled[0].ended_by) == ("unavailable", "gateway")
+    assert place.gateway.spend.ledger.reserved() == 0
+
+
+def test_a_caller_may_leave_while_the_record_is_on_its_way() -> None:
+    async def work() -> House:
+        place = house(Puppet(PLAIN))
+        held(place, asyncio.get_running_loop().create_future())
+        exchange, task = start(place.agent, STREAM)
+        while not place.records.opened:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        exchange.hang_up()
+        await task
+        assert place.engine.requests == []
+        return place
+
+    place = run(work())
+    place.nothing_left()
+    assert place.records.settled[0].outcome == "cancelled"

@@ -22,6 +22,7 @@ from crocevia.runtime.fitting import Labels
 from crocevia.runtime.money.estimates import known_usage
 from crocevia.runtime.money.spend import Charge
 from crocevia.runtime.reasoning.routing import Route
+from crocevia.runtime.records import Durable, recorded
 from crocevia.storage.records import EndedBy, SettledCall
 
 
@@ -60,10 +61,11 @@ _PROVIDER_FAULTS: Final = frozenset(
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """Who answers, and the money set aside for it."""
+    """Who answers, and the money set aside for it. Nobody is asked before the record of both is durable."""
 
     route: Route
     charge: Charge
+    durable: Durable
 
 
 class Call:
@@ -144,14 +146,11 @@ class Call:
 
     async def __anext__(self) -> list[ModelEvent]:
         try:
+            if self._first is None:
+                await recorded(self._attempt.durable)
             batch = await self._stream.__anext__()
         except StopAsyncIteration:
-            self._over = True
-            if self.fold.stop is None:
-                raise GatewayError(Reason.UPSTREAM_FAILED) from None
-            # Before the caller hears the end: its next call must find the slot free, and the money.
-            self._permit.release()
-            self._charge.settle(self._usage())
+            self._heard_out()
             raise
         except GatewayError as failure:
             if failure.code is not Code.UPSTREAM_REJECTED or self._first is not None or not self._fell_back():
@@ -166,6 +165,14 @@ class Call:
         for event in batch:
             add(event)
         return batch
+
+    def _heard_out(self) -> None:
+        self._over = True
+        if self.fold.stop is None:
+            raise GatewayError(Reason.UPSTREAM_FAILED) from None
+        # Before the caller hears the end: its next call must find the slot free, and the money.
+        self._permit.release()
+        self._charge.settle(self._usage())
 
     async def answer(self) -> Answer:
         """The whole of it, when it is over: for whoever does not need the pieces. Inside the block."""

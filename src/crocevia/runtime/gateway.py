@@ -26,8 +26,9 @@ from crocevia.runtime.intake import Intake, Wants, check_permission, fill, place
 from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from crocevia.runtime.reasoning.fingerprints import Fingerprints
 from crocevia.runtime.reasoning.routing import Route, Router, RoutingRequest, proof
+from crocevia.runtime.records import Durable
 from crocevia.runtime.unary_calls import UnaryCall, UnaryDraft
-from crocevia.storage.records import OpenedCall, SettledCall
+from crocevia.storage.records import FallbackCall, OpenedCall, SettledCall
 
 __all__ = [
     "PEPPER_FILES",
@@ -78,11 +79,12 @@ class Holder(Protocol):
 
 
 class Recorder(Protocol):
-    """Where records go; `put` never waits. failing: the store takes nothing at the moment."""
+    """Where records go; nothing here waits. failing: the store takes nothing at the moment."""
 
     @property
     def failing(self) -> bool: ...
-    def put(self, record: OpenedCall | SettledCall) -> None: ...
+    def open(self, record: OpenedCall | FallbackCall) -> Durable: ...
+    def put(self, record: SettledCall) -> None: ...
 
 
 class Profile(msgspec.Struct, frozen=True):
@@ -265,18 +267,7 @@ class Gateway:
         now = self._clock()
         charge, permit = self._admit(project, route.model, route.request, now)
         call_id = new_id("call")
-        call = Call(
-            call_id,
-            Attempt(route, charge),
-            permit=permit,
-            limits=self._limits,
-            fallback=lambda attempt: self._fallback(project, attempt),
-            on_end=self._end,
-        )
-        self._calls.add(call)
-        if draft.keeps_pieces and route.blockless is not None:
-            self._on_round(project, route.blockless and route.asked.model.reasoning != "off")
-        self._records.put(
+        durable = self._records.open(
             OpenedCall(
                 id=call_id,
                 started_at=now,
@@ -293,6 +284,17 @@ class Gateway:
                 bytes_in=draft.bytes_in,
             )
         )
+        call = Call(
+            call_id,
+            Attempt(route, charge, durable),
+            permit=permit,
+            limits=self._limits,
+            fallback=lambda attempt: self._fallback(project, call_id, attempt),
+            on_end=self._end,
+        )
+        self._calls.add(call)
+        if draft.keeps_pieces and route.blockless is not None:
+            self._on_round(project, route.blockless and route.asked.model.reasoning != "off")
         return call
 
     def unary_call(self, draft: UnaryDraft) -> UnaryCall:
@@ -303,11 +305,10 @@ class Gateway:
         self.check_open()
         now = self._clock()
         charge, permit = self._admit(self._tenant(draft.user_id, draft.model.name), draft.model, draft.asked, now)
-        call = UnaryCall(new_id("call"), charge, permit, seconds=draft.seconds, on_end=self._end_unary)
-        self._calls.add(call)
-        self._records.put(
+        call_id = new_id("call")
+        durable = self._records.open(
             OpenedCall(
-                id=call.id,
+                id=call_id,
                 started_at=now,
                 door=draft.door,
                 catalogue_revision=self._catalogue.current.revision,
@@ -319,6 +320,8 @@ class Gateway:
                 bytes_in=draft.bytes_in,
             )
         )
+        call = UnaryCall(call_id, charge, permit, durable, seconds=draft.seconds, on_end=self._end_unary)
+        self._calls.add(call)
         return call
 
     def _admit(self, tenant: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float) -> tuple[Charge, Permit]:
@@ -362,13 +365,17 @@ class Gateway:
         for call in tuple(self._calls):
             call.interrupt(Cut.DRAINED)
 
-    def _fallback(self, project: ProjectSpec, rejected: Attempt) -> Attempt | None:
+    def _fallback(self, project: ProjectSpec, call_id: str, rejected: Attempt) -> Attempt | None:
         again = self._router.fallback(rejected.route, self._catalogue.current.models)
         if again is None:
             return None
         again = with_files(again, rejected.route.files)
         rejected.charge.release()  # a provider bills nothing for what it rejects
-        return Attempt(again, self.spend.reserve(project, again.model, again.request, self._clock()))
+        charge = self.spend.reserve(project, again.model, again.request, self._clock())
+        instead = FallbackCall(
+            id=call_id, model=again.model.name, engine=again.engine.name, reserved_usd=charge.reserved_usd
+        )
+        return Attempt(again, charge, self._records.open(instead))
 
     def _end_unary(self, call: UnaryCall, settled: SettledCall) -> None:
         self._calls.discard(call)

@@ -1,49 +1,86 @@
-"""What a finished or running call leaves behind, written in groups and never waited for."""
+"""What running and finished calls leave behind, written in groups: a call is durable before its provider is asked.
+
+How a call ended is never waited for.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from crocevia.storage.records import OpenedCall, SettledCall, open_calls, settle_calls
+from crocevia.core.errors import GatewayError
+from crocevia.storage.records import FallbackCall, OpenedCall, SettledCall, fall_back, open_calls, settle_calls
 
 if TYPE_CHECKING:
     from crocevia.storage.database import Transaction
 
 
 GATHER_SECONDS: Final = 0.025
+OPENING_SECONDS: Final = 0.005
+"""Between two groups of calls that wait to be durable; one that comes after a pause goes at once."""
+
+Durable: TypeAlias = asyncio.Future[Exception | None]
+"""Done once a call's record is durable; its result says why it never will be."""
 
 
-class Poster(Protocol):
+class Store(Protocol):
     """The part of `storage.database.Database` that is needed here."""
 
     failing_since: float | None
 
     def post(self, work: Callable[[Transaction], object]) -> None: ...
+    def submit(self, work: Callable[[Transaction], Any], done: Callable[[Any, Exception | None], None]) -> None: ...
+
+
+class _Opening(NamedTuple):
+    record: OpenedCall | FallbackCall
+    durable: Durable
 
 
 class CallRecords:
     """Queues records for the store. What comes within `gather` seconds is one unit of work: one wake-up of the
     writer's thread, which would otherwise fight the event loop for the interpreter at every call, and one commit, which
-    costs as much as many rows.
+    costs as much as many rows. Calls that wait are one group per `opening` seconds and one at a time.
     """
 
-    __slots__ = ("_database", "_gather", "_timer", "_waiting")
+    __slots__ = (
+        "_gather",
+        "_in_flight",
+        "_latest",
+        "_opening",
+        "_opening_timer",
+        "_spacing",
+        "_store",
+        "_timer",
+        "_waiting",
+    )
 
-    def __init__(self, database: Poster, *, gather: float = GATHER_SECONDS) -> None:
-        self._database = database
+    def __init__(self, store: Store, *, gather: float = GATHER_SECONDS, opening: float = OPENING_SECONDS) -> None:
+        self._store = store
         self._gather = gather
-        self._waiting: list[OpenedCall | SettledCall] = []
+        self._spacing = opening
+        self._opening: list[_Opening] = []
+        self._opening_timer: asyncio.TimerHandle | None = None
+        self._in_flight = 0  # groups of calls that are being made durable
+        self._latest = float("-inf")  # when such a group was handed over
+        self._waiting: list[SettledCall] = []
         self._timer: asyncio.TimerHandle | None = None
 
     @property
     def failing(self) -> bool:
         """Whether the store takes nothing at the moment. What is queued waits for it."""
-        return self._database.failing_since is not None
+        return self._store.failing_since is not None
 
-    def put(self, record: OpenedCall | SettledCall) -> None:
-        """Queue a record; it is written in order, and retried until it is."""
+    def open(self, record: OpenedCall | FallbackCall) -> Durable:
+        """Queue a call's record. Await `recorded` of what is returned before its provider is asked."""
+        durable: Durable = asyncio.get_running_loop().create_future()
+        self._opening.append(_Opening(record, durable))
+        self._hasten()
+        return durable
+
+    def put(self, record: SettledCall) -> None:
+        """Queue how a call ended; it is written after its opening, and retried until it is."""
         self._waiting.append(record)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(self._gather, self.flush)
@@ -53,11 +90,57 @@ class CallRecords:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+        self._open_group()
         waiting, self._waiting = self._waiting, []
         if waiting:
-            self._database.post(lambda tx: _write(tx, waiting))
+            self._store.post(lambda tx: settle_calls(tx, waiting))
+
+    def _hasten(self) -> None:
+        if self._opening and not self._in_flight and self._opening_timer is None:
+            loop = asyncio.get_running_loop()
+            due = max(loop.time(), self._latest + self._spacing)
+            self._opening_timer = loop.call_at(due, self._open_group)
+
+    def _open_group(self) -> None:
+        if self._opening_timer is not None:
+            self._opening_timer.cancel()
+            self._opening_timer = None
+        group, self._opening = self._opening, []
+        if group:
+            self._latest = asyncio.get_running_loop().time()
+            self._submit(group)
+
+    def _submit(self, group: list[_Opening]) -> None:
+        def done(_: Any, error: Exception | None) -> None:
+            self._in_flight -= 1
+            if error is not None and len(group) > 1 and not isinstance(error, GatewayError):
+                for one in group:  # the fault of one of them, which takes no other along
+                    self._submit([one])
+            else:
+                _tell(group, error)
+            self._hasten()
+
+        try:
+            self._store.submit(lambda tx: _open(tx, [one.record for one in group]), done)
+        except GatewayError as error:
+            _tell(group, error)
+        else:
+            self._in_flight += 1
 
 
-def _write(tx: Transaction, records: list[OpenedCall | SettledCall]) -> None:
+async def recorded(durable: Durable) -> None:
+    """Wait until a call's record is durable. Raises GatewayError(UNAVAILABLE) if the store did not take it."""
+    failure = durable.result() if durable.done() else await durable
+    if failure is not None:
+        raise failure
+
+
+def _open(tx: Transaction, records: list[OpenedCall | FallbackCall]) -> None:
     open_calls(tx, [record for record in records if isinstance(record, OpenedCall)])
-    settle_calls(tx, [record for record in records if isinstance(record, SettledCall)])
+    fall_back(tx, [record for record in records if isinstance(record, FallbackCall)])
+
+
+def _tell(group: list[_Opening], error: Exception | None) -> None:
+    for one in group:
+        if not one.durable.done():  # its call was cut
+            one.durable.set_result(error)

@@ -16,6 +16,7 @@ from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
 from crocevia.runtime.calls import Cut, failing, just_ends
 from crocevia.runtime.money.spend import Charge
+from crocevia.runtime.records import Durable, recorded
 from crocevia.storage.records import EndedBy, SettledCall
 
 
@@ -44,6 +45,7 @@ class UnaryCall:
         call_id: str,
         charge: Charge,
         permit: Permit,
+        durable: Durable,
         *,
         seconds: float,
         on_end: Callable[[UnaryCall, SettledCall], None],
@@ -53,6 +55,7 @@ class UnaryCall:
         self.cut: Cut | None = None
         self._charge = charge
         self._permit = permit
+        self._durable = durable
         self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._opened = self._loop.time()
@@ -80,6 +83,11 @@ class UnaryCall:
 
     async def __aenter__(self) -> UnaryCall:
         self._task = asyncio.current_task()
+        try:
+            await recorded(self._durable)
+        except BaseException as error:
+            await self.__aexit__(type(error), error, error.__traceback__)
+            raise
         return self
 
     async def __aexit__(

@@ -1,4 +1,4 @@
-"""Call records: one row per call, opened at admission and settled once. Metadata only, never texts.
+"""Call records: one row per call, opened before a provider is asked and settled once. Metadata only, never texts.
 
 Unknown is None, never zero. Spend and counters are rebuilt from here, so a crash loses no money.
 """
@@ -30,10 +30,10 @@ from sqlalchemy import (
 from crocevia.core.usage import LARGEST_TOKENS, LARGEST_USD, TOKENS, Usage, plausible
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
-from crocevia.storage.rows import implausible, packed
+from crocevia.storage.rows import implausible, packed, setting
 from crocevia.storage.statements import Row
 
-# One row per call: written at admission with settled_at null, completed at the end (storage/records.py).
+# One row per call: durable with settled_at null before a provider is asked, completed at the end.
 call_records = Table(
     "call_records",
     metadata,
@@ -96,6 +96,16 @@ class OpenedCall(msgspec.Struct, frozen=True, kw_only=True):
     bytes_in: int | None = None
 
 
+class FallbackCall(msgspec.Struct, frozen=True, kw_only=True):
+    """An open call that another model is asked for."""
+
+    id: str
+    model: str
+    engine: str
+    reserved_usd: float | None
+    """What the call may cost at most, there."""
+
+
 class SettledCall(msgspec.Struct, frozen=True, kw_only=True):
     """How the call ended. A field fills the column of its name, and those of `usage` theirs."""
 
@@ -137,6 +147,11 @@ _SETTLE: Final = (
     .where(_c.id == bindparam("which"), _c.settled_at.is_(None))
     .values({name: _new(name) for name in _SETTLED})
 )
+_FALL_BACK: Final = (
+    update(call_records)
+    .where(_c.id == bindparam("which"), _c.settled_at.is_(None))
+    .values(setting("model", "engine", "reserved_usd"))
+)
 _INTERRUPT: Final = (
     update(call_records)
     .where(_c.settled_at.is_(None))
@@ -168,6 +183,12 @@ _ONE: Final = select(call_records).where(_c.id == bindparam("call_id"))
 def open_calls(tx: Transaction, calls: list[OpenedCall]) -> None:
     """Insert many open rows at once."""
     tx.run_many(_OPEN, [msgspec.structs.asdict(call) for call in calls])
+
+
+def fall_back(tx: Transaction, calls: list[FallbackCall]) -> None:
+    """Note of open rows who is asked instead, and what is reserved for it."""
+    rows = map(msgspec.structs.asdict, calls)
+    tx.run_many(_FALL_BACK, [{"which": row.pop("id")} | row for row in rows])
 
 
 def settle_calls(tx: Transaction, calls: list[SettledCall]) -> int:

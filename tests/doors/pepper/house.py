@@ -20,7 +20,8 @@ from crocevia.core.usage import Usage
 from crocevia.doors.pepper import pepper_door
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.intake import Intake
-from crocevia.storage.records import OpenedCall, SettledCall
+from crocevia.runtime.records import Durable
+from crocevia.storage.records import FallbackCall, OpenedCall, SettledCall
 
 Step = list[ModelEvent] | asyncio.Event | Exception
 
@@ -78,12 +79,19 @@ class MemoryRecords:
         self.failing = False
         self.opened: list[OpenedCall] = []
         self.settled: list[SettledCall] = []
+        self.fallbacks: list[FallbackCall] = []
 
-    def put(self, record: OpenedCall | SettledCall) -> None:
+    def open(self, record: OpenedCall | FallbackCall) -> Durable:
         if isinstance(record, OpenedCall):
             self.opened.append(record)
         else:
-            self.settled.append(record)
+            self.fallbacks.append(record)
+        durable: Durable = asyncio.get_running_loop().create_future()
+        durable.set_result(None)
+        return durable
+
+    def put(self, record: SettledCall) -> None:
+        self.settled.append(record)
 
 
 @dataclass
