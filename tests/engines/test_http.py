@@ -2,7 +2,11 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import shutil
+import socket
 import ssl
+import subprocess
 import sys
 from collections.abc import Awaitable, Callable
 from typing import cast
@@ -11,7 +15,7 @@ import pytest
 import trustme
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.engines.upstream import http as upstream_http
+from crocevia.engines.upstream import sockets
 from crocevia.engines.upstream.http import HttpClient, HttpResponse, Timeouts
 from tests.aio import run
 from tests.fakes.provider import CUT, RESET, Play, Provider, Step, answer, play, silence
@@ -191,28 +195,92 @@ def test_a_refused_connection_may_be_tried_again() -> None:
         assert failure.value.retryable
 
 
-def test_a_pooled_connection_that_went_stale_is_replaced_once_and_only_once() -> None:
-    @with_provider(answer(200, b"1"), silence(), answer(200, b"2"), silence(), silence(), answer(200, b"3"))
+def shut(transport: asyncio.Transport) -> None:
+    """Close the other side of a connection now, in the middle of a step of the loop."""
+    with socket.socket(fileno=os.dup(transport.get_extra_info("socket").fileno())) as theirs:
+        theirs.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_kept_connection_that_was_closed_unnoticed_is_replaced() -> None:
+    @with_provider(answer(200, b"1"), answer(200, b"2"))
     async def _(http: HttpClient, provider: Provider) -> None:
         assert await (await send(http, provider.url)).read() == b"1"
-        assert await (await send(http, provider.url)).read() == b"2"  # the pooled one hung up; a new one answered
-        with pytest.raises(GatewayError):
+        for connection in tuple(provider.connections):
+            shut(connection.transport)  # in this step of the loop: the client cannot have heard of it
+        assert await (await send(http, provider.url)).read() == b"2"
+        assert len(provider.requests) == 2
+
+
+@pytest.mark.parametrize("gates", [0, 1])
+def test_a_request_that_a_kept_connection_delivered_is_not_sent_again(gates: int) -> None:
+    opened = [asyncio.Event() for _ in range(gates)]
+
+    @with_provider(answer(200, b"1"), silence(*opened), answer(200, b"2"))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        assert await (await send(http, provider.url)).read() == b"1"
+        for gate in opened:
+            asyncio.get_running_loop().call_later(0.1, gate.set)
+        with pytest.raises(GatewayError) as failure:
             await send(http, provider.url)
-        assert len(provider.requests) == 5
+        assert failure.value.code is Code.UPSTREAM_FAILED
+        assert len(provider.requests) == 2
 
 
-def test_a_pooled_connection_that_was_cut_after_a_while_was_not_stale(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(upstream_http, "STALE_SECONDS", 0.05)
+@pytest.mark.parametrize(("after", "requests"), [(0.0, 3), (0.3, 2)])
+def test_a_request_that_cannot_have_been_read_is_sent_again_within_a_round_trip(
+    monkeypatch: pytest.MonkeyPatch, after: float, requests: int
+) -> None:
+    """On loopback every byte is confirmed at once, so that the system is made to say that it was not."""
+    monkeypatch.setattr(sockets, "traffic", lambda sock: sockets.Traffic(100, 0.01))
     gate = asyncio.Event()
 
     @with_provider(answer(200, b"1"), silence(gate), answer(200, b"2"))
     async def _(http: HttpClient, provider: Provider) -> None:
         assert await (await send(http, provider.url)).read() == b"1"
-        asyncio.get_running_loop().call_later(0.1, gate.set)
-        with pytest.raises(GatewayError) as failure:
-            await send(http, provider.url)
-        assert failure.value.code is Code.UPSTREAM_FAILED
-        assert len(provider.requests) == 2
+        asyncio.get_running_loop().call_later(after, gate.set)
+        if requests == 3:
+            assert await (await send(http, provider.url)).read() == b"2"
+        else:
+            with pytest.raises(GatewayError):
+                await send(http, provider.url)
+        assert len(provider.requests) == requests
+
+
+@pytest.mark.skipif(not hasattr(socket, "TCP_INFO"), reason="the system does not tell of its connections")
+def test_the_system_tells_what_the_other_side_confirmed() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as ours:
+        theirs, _ = server.accept()
+        with theirs:
+            before = sockets.traffic(ours)
+            ours.sendall(b"x" * 1000)
+            assert theirs.recv(1000, socket.MSG_WAITALL) == b"x" * 1000
+            after = sockets.traffic(ours)
+            assert before is not None and after is not None
+            assert after.acked - before.acked == 1000
+            assert 0 < after.round_trip < 1
+            assert not sockets.hung_up(ours)
+            theirs.shutdown(socket.SHUT_WR)
+            assert sockets.hung_up(ours)
+
+
+@pytest.mark.skipif(shutil.which("ss") is None, reason="no ss to look with")
+def test_silent_connections_to_providers_are_kept_alive() -> None:
+    gate = asyncio.Event()
+
+    @with_provider(silence(gate))
+    async def _(http: HttpClient, provider: Provider) -> None:
+        asking = asyncio.ensure_future(send(http, provider.url))
+        await provider.request(0)
+        port = provider.url.rpartition(":")[2]
+        seen = await asyncio.to_thread(
+            subprocess.run, ["ss", "-tnoH", f"dport = :{port}"], capture_output=True, text=True, check=True
+        )
+        gate.set()
+        with pytest.raises(GatewayError):
+            await asking
+        timer = re.search(r"timer:\(keepalive,(\d+)(sec|min)", seen.stdout)
+        assert timer is not None, seen.stdout
+        assert (timer[2], int(timer[1])) == ("min", 1) or (timer[2] == "sec" and 50 <= int(timer[1]) <= 60)
 
 
 def test_a_new_connection_that_hangs_up_is_not_tried_again() -> None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
 import httptools
+
+from crocevia.engines.upstream import sockets
+from crocevia.engines.upstream.sockets import Traffic
 
 MAX_HEAD: Final = 256 * 1024  # bytes of status line and headers
 HIGH_WATER: Final = 256 * 1024  # unread bytes after which the provider is made to wait
@@ -20,6 +23,7 @@ class Connection(asyncio.Protocol):
     """Reads are pulled: `head()`, then `chunk()` until it is empty. One reader at a time.
 
     began: a byte of the answer has come. complete: the whole answer has. gone: called once when the connection ends.
+    unread_for: seconds of a round trip, if it ended before the other side's system confirmed any byte of the request.
     """
 
     __slots__ = (
@@ -31,8 +35,10 @@ class Connection(asyncio.Protocol):
         "_lost",
         "_parser",
         "_paused",
+        "_sent",
         "_size",
         "_skipping",
+        "_socket",
         "_transport",
         "_until_end",
         "_waiter",
@@ -44,6 +50,7 @@ class Connection(asyncio.Protocol):
         "on_complete",
         "served",
         "status",
+        "unread_for",
     )
 
     def __init__(self, gone: Callable[[Connection], None]) -> None:
@@ -51,7 +58,10 @@ class Connection(asyncio.Protocol):
         self.served = 0
         self.idle_since = 0.0
         self.on_complete: Callable[[], None] | None = None
+        self.unread_for: float | None = None
         self._transport: asyncio.Transport | None = None
+        self._socket: Any = None
+        self._sent: Traffic | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._lost = self._broken = self._paused = False
         self._parser = httptools.HttpResponseParser(self)
@@ -64,6 +74,7 @@ class Connection(asyncio.Protocol):
         assert self._transport is not None
         self._reset()
         self.complete = False
+        self._sent = sockets.traffic(self._socket) if self.served else None  # on a new one, nobody asks
         self.served += 1
         if body is None:
             self._transport.write(head)
@@ -110,6 +121,11 @@ class Connection(asyncio.Protocol):
     def open(self) -> bool:
         return not (self._lost or self._broken) and self._transport is not None and not self._transport.is_closing()
 
+    @property
+    def hung_up(self) -> bool:
+        """The other side has closed it; this may not have been noticed yet."""
+        return not self.open or sockets.hung_up(self._socket)
+
     def abort(self) -> None:
         """End it now, without waiting for what is unsent. Idempotent."""
         self._broken = True  # an end of our own making completes no answer
@@ -120,6 +136,8 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
+        self._socket = transport.get_extra_info("socket")
+        sockets.keep_alive(self._socket)
 
     def data_received(self, data: bytes) -> None:
         if self.complete:  # nobody asked: whatever this is, it must not be taken for the next answer
@@ -140,8 +158,12 @@ class Connection(asyncio.Protocol):
             self._transport.pause_reading()
         self._wake()
 
+    def eof_received(self) -> None:
+        self._look_back()
+
     def connection_lost(self, error: Exception | None) -> None:
         self._lost = True
+        self._look_back()
         if self._headed and self._until_end and error is None and not self._broken:
             self.complete = True
         self.gone(self)
@@ -203,6 +225,13 @@ class Connection(asyncio.Protocol):
             await self._waiter
         finally:
             self._waiter = None
+
+    def _look_back(self) -> None:
+        """At the end, while the system still remembers: whether anything of the request arrived."""
+        before, self._sent = self._sent, None
+        now = sockets.traffic(self._socket) if before is not None and not self.began else None
+        if before is not None and now is not None and now.acked == before.acked:
+            self.unread_for = before.round_trip
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -21,8 +21,8 @@ from crocevia.engines.upstream.origins import Origin, connect, request_head, tar
 from crocevia.engines.upstream.reading import MAX_BODY
 
 KEEP_SECONDS: Final = 30.0  # how long an unused connection is kept
-# A kept connection that was closed meanwhile says so at once; one that is cut later was being worked for, and paid.
-STALE_SECONDS: Final = 5.0
+# How much later than one round trip our own loop may hear of an end.
+LOOP_SECONDS: Final = 0.05
 # How long the end of an answer that was already understood may take before its connection is given up.
 TAIL_SECONDS: Final = 1.0
 
@@ -63,7 +63,7 @@ class HttpClient:
         connection = self._take(origin)
         if connection is not None:
             response = HttpResponse(self, origin, connection, deadline)
-            # A kept connection that the other side had closed meanwhile says nothing about this request.
+            # A kept connection that the other side was closing when we sent says nothing about this request.
             if await response.begin(head, body, forgive=True):
                 return response
         response = HttpResponse(self, origin, await self._connect(origin, deadline), deadline)
@@ -97,8 +97,9 @@ class HttpClient:
         kept = self._kept.get(origin)
         while kept:
             connection = kept.pop()
-            if connection.open:
+            if not connection.hung_up:
                 return connection
+            connection.abort()
         return None
 
     async def _connect(self, origin: Origin, deadline: float) -> Connection:
@@ -169,7 +170,8 @@ class HttpResponse:
         self._watch()
 
     async def begin(self, head: bytes, body: bytes | None, *, forgive: bool = False) -> bool:
-        """Send, and wait for the status. False if `forgive` and the connection ended at once, before any byte.
+        """Send, and wait for the status. False if `forgive` and the request cannot have been read: the connection ended
+        within a round trip, before its other side confirmed a byte. Else it may be worked for already, and paid.
 
         Raises GatewayError, closed by then.
         """
@@ -179,8 +181,9 @@ class HttpResponse:
             self.status = await connection.head()
         except Cut:
             self.close()
-            stale = not (connection.began or self._expired) and self._loop.time() - sent < STALE_SECONDS
-            if forgive and stale:
+            trip = connection.unread_for
+            unread = trip is not None and self._loop.time() - sent < trip + LOOP_SECONDS
+            if forgive and unread and not (connection.began or self._expired):
                 return False
             raise self._cut() from None
         except BaseException:

@@ -1,0 +1,60 @@
+"""What the system knows of a connection to a provider, and what it is told about it."""
+
+from __future__ import annotations
+
+import select
+import socket
+import struct
+from typing import Any, Final, NamedTuple
+
+KEEPALIVE_SECONDS: Final = 60
+"""Of silence, after which the other side is asked for a sign: models think for minutes, and routers forget sooner."""
+_PROBE_SECONDS: Final = 15
+_PROBES: Final = 4
+
+_HUNG_UP: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+_TCP_INFO: Final[int | None] = getattr(socket, "TCP_INFO", None)
+_ROUND_TRIP: Final = struct.Struct("=II")  # of Linux's `struct tcp_info`: tcpi_rtt and tcpi_rttvar, in microseconds
+_ROUND_TRIP_AT: Final = 68
+_ACKED: Final = struct.Struct("=Q")  # tcpi_bytes_acked
+_ACKED_AT: Final = 120
+_SIZE: Final = _ACKED_AT + _ACKED.size
+
+
+class Traffic(NamedTuple):
+    """acked: bytes that the other side's system has confirmed. round_trip: seconds, at the worst."""
+
+    acked: int
+    round_trip: float
+
+
+def keep_alive(sock: Any) -> None:
+    """Have the system ask for signs of life. sock: `get_extra_info("socket")` of any event loop's transport."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    idle = getattr(socket, "TCP_KEEPIDLE", getattr(socket, "TCP_KEEPALIVE", None))  # the second is macOS's
+    if idle is not None:
+        sock.setsockopt(socket.IPPROTO_TCP, idle, KEEPALIVE_SECONDS)
+    for name, value in (("TCP_KEEPINTVL", _PROBE_SECONDS), ("TCP_KEEPCNT", _PROBES)):
+        if hasattr(socket, name):
+            sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+
+
+def hung_up(sock: Any) -> bool:
+    """Whether the other side has closed it, though the event loop may not have heard of it yet."""
+    poll = select.poll()
+    poll.register(sock.fileno(), getattr(select, "POLLRDHUP", 0))
+    return any(events & _HUNG_UP for _, events in poll.poll(0))
+
+
+def traffic(sock: Any) -> Traffic | None:
+    """None where the system does not tell."""
+    if _TCP_INFO is None:
+        return None
+    try:
+        raw = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _SIZE)
+    except OSError:
+        return None
+    if len(raw) < _SIZE:
+        return None
+    trip, variance = _ROUND_TRIP.unpack_from(raw, _ROUND_TRIP_AT)
+    return Traffic(_ACKED.unpack_from(raw, _ACKED_AT)[0], (trip + 4 * variance) / 1e6)
