@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import Raw
 
-from crocevia.core.errors import GatewayError
+from crocevia.core.calls import ModelRequest
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
     OpaqueBlock,
@@ -20,11 +22,18 @@ from crocevia.core.events import (
     ToolCallDone,
     ToolCallStarted,
 )
+from crocevia.core.images import ImageRequest
+from crocevia.core.messages import Tool, user
+from crocevia.engines.llama.exchange import Exchange
+from crocevia.engines.llama.worker import LlamaSettings, Worker
+from crocevia.engines.openai.embeddings import _vectors
+from crocevia.engines.openai.images import _result
 
 from .dialects import BASES, names, read, transcript
 
 KINDS = sorted(BASES)
 STREAMS = names("sse")
+TOOL = Tool(name="f", description="", parameters=Raw(b'{"type":"object"}'))
 BODIES = names("json")
 JUNK = st.sampled_from(
     """null true 0 -5 3.5 1e30 123456789012345678901234567890 "" "x" "\\ud83c" [] [1] {} {"x":1} [[]] [null]""".split()  # noqa: SIM905
@@ -145,3 +154,50 @@ def _damage(node: Any, data: st.DataObject) -> None:
         elif isinstance(node, dict):
             node["later_field"] = data.draw(JUNK)
         return
+
+
+@given(data=st.data(), tools=st.booleans())
+def test_whatever_the_embedded_model_s_server_says(data: st.DataObject, tools: bool) -> None:
+    """Its exchange takes event by event; the socket is nothing to it."""
+    request = ModelRequest(model="", messages=(user("hi"),), tools=(TOOL,) if tools else ())
+    exchange = Exchange(request, cast("Worker", None), LlamaSettings(), 0.0, 0.0)
+    said = data.draw(
+        st.sampled_from(['{"reply":"hi \\ud83d"', '{"name":"f","arguments":{"a":1}}', "{", "hi", "\ud83c"])
+    )
+    chunks: list[Any] = [{"choices": [{"delta": {"content": piece}}]} for piece in said]
+    chunks.append({"choices": [{"delta": {}, "finish_reason": data.draw(st.sampled_from(["stop", "length", "odd"]))}]})
+    chunks.append({"choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 4}})
+    for chunk in chunks:
+        if data.draw(st.booleans()):
+            _damage(chunk, data)
+    lines = [json.dumps(chunk).encode() for chunk in chunks] + [b"", b"[]", b"\xff", b"[DONE]"]
+    out: list[ModelEvent] = []
+    try:
+        for line in [*data.draw(st.lists(st.sampled_from(lines))), b"[DONE]"]:
+            if not exchange.stopped:
+                exchange._take(line, out)
+    except GatewayError as failure:
+        assert failure.code.value.startswith("upstream_")
+        return
+    assert exchange.stopped and isinstance(out[-1], Stopped)
+
+
+@given(data=st.data())
+def test_a_service_s_answer_with_a_value_that_is_missing_foreign_or_of_another_type(data: st.DataObject) -> None:
+    vectors = {"data": [{"index": 0, "embedding": [1.0, 2]}], "usage": {"prompt_tokens": 3}}
+    pictures = {"data": [{"b64_json": "iVBORw0KGgo="}], "usage": {"input_tokens": 1}, "output_format": "png"}
+    for _ in range(data.draw(st.integers(0, 2))):
+        _damage(vectors, data)
+        _damage(pictures, data)
+    number = data.draw(st.sampled_from(["1e39", "-1e308", "1e400", "NaN", "1"]))
+    body = json.dumps(vectors).replace("1.0", number).encode()
+    try:
+        found = _vectors(body, 1)
+        assert found.tokens is None or 0 <= found.tokens < 10**10
+    except GatewayError as failure:
+        assert failure.reason is Reason.UPSTREAM_MALFORMED
+    try:
+        made = _result(json.dumps(pictures).encode(), ImageRequest(model="m", prompt="p"), ())
+        assert made.images[0].media_type in ("image/png", "image/jpeg", "image/webp")
+    except GatewayError as failure:
+        assert failure.reason is Reason.UPSTREAM_MALFORMED

@@ -12,11 +12,12 @@ from msgspec import Raw
 
 from crocevia.core.answers import AnswerFold
 from crocevia.core.calls import AnswerFormat, Sampling, ToolChoice
-from crocevia.core.errors import Code, GatewayError, Reason
+from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import Tool
 from crocevia.engines.openai.chat import ChatDialect
 from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.driver import UpstreamEngine
+from crocevia.engines.upstream.errors import ParameterRefused
 from crocevia.engines.upstream.http import HttpClient
 from tests.aio import run
 from tests.engines.dialects import sent as sent_to
@@ -93,7 +94,7 @@ def test_any_object_is_asked_for_or_refused_with_the_parameter_s_name() -> None:
 
 
 ANSWER = b'{"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]}'
-REFUSAL = b'{"error":{"type":"invalid_request_error","param":"%s","message":"not for this model"}}'
+REFUSAL = b'{"error":{"type":"invalid_request_error","param":"%s","code":"unsupported_parameter"}}'
 
 
 async def asked(provider: Provider, sampling: Sampling, times: int = 1, stream: bool = False) -> list[tuple[str, ...]]:
@@ -193,8 +194,20 @@ def test_a_parameter_that_a_model_does_not_take_at_all_is_left_out(refusal: byte
 
 def test_what_was_learned_of_a_model_is_believed_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
     request, rejected = model_request(sampling=WARM), sampling.Rejected()
-    assert sampling.learned(request, GatewayError(Reason.UPSTREAM_REJECTED, param="temperature"), rejected)
+    assert sampling.refused(request, ParameterRefused("temperature", always=True), rejected) == "temperature"
     assert sampling.narrowed(request, sampling.ALL, rejected)[1] == ("temperature",)
     later = time.monotonic() + sampling.REMEMBERED_SECONDS + 1
     monkeypatch.setattr("crocevia.engines.upstream.sampling.time.monotonic", lambda: later)
     assert sampling.narrowed(request, sampling.ALL, rejected)[1] == ()
+
+
+@pytest.mark.parametrize("code", [b"null", b'""', b'"unsupported_value"'])
+def test_a_value_that_a_provider_refuses_is_left_out_of_that_call_alone(code: bytes) -> None:
+    refusal = answer(400, b'{"error":{"param":"temperature","code":%b}}' % code)
+
+    async def scene() -> None:
+        async with Provider(refusal, answer(200, ANSWER), answer(200, ANSWER)) as provider:
+            assert await asked(provider, WARM, times=2) == [("temperature",), ()]
+            assert ["temperature" in request.json() for request in provider.requests] == [True, False, True]
+
+    run(scene())

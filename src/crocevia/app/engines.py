@@ -47,6 +47,15 @@ class EnginePool:
         """The engine. Raises GatewayError(UNAVAILABLE) if it is not declared or cannot be built."""
         return self._engines.get(name) or self._build(name)
 
+    def check_keys(self) -> None:
+        """Report each engine that has no key to send: it is refused when it is asked, and its operator knows now."""
+        catalogue = self._holder.current
+        for name in catalogue.engines:
+            try:
+                catalogue.check_key(name)
+            except GatewayError as error:
+                self._report(name, error)
+
     def warm(self) -> None:
         """Start in the background what takes long to start, so that the first question does not wait for it."""
         catalogue = self._holder.current
@@ -71,7 +80,7 @@ class EnginePool:
         spec = catalogue.engines.get(name)
         if spec is None:
             raise GatewayError(Reason.ENGINE_MISSING, engine=name)
-        context = EngineContext(http=self._http, models_dir=self._models_dir, api_key=catalogue.engine_key(name))
+        context = EngineContext(http=self._http, models_dir=self._models_dir, api_key=catalogue.check_key(name))
         try:
             engine = build(spec, context)
         except (GatewayError, ImportError) as error:

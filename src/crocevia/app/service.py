@@ -104,6 +104,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Any)
             open_gateway(settings, database, catalogue, engines.get, queue, money.spend, Intake(fetcher, workers), log)
         )
         await money.start()
+        engines.check_keys()
         engines.warm()
         classic = await stack.enter_async_context(open_classic(settings, database, catalogue, gateway, log))
         pepper = pepper_door(

@@ -128,6 +128,8 @@ class ModelSpec(_Declared, frozen=True, kw_only=True):
     reserve: str | None = None
     """The model that answers an open tool round whose provider blocks are missing."""
     reasoning: ReasoningMode = "off"
+    think_tags: bool = False
+    """It begins its answers with `<think>…</think>`: that is reasoning, and no part of the answer."""
     voice_in_apps: bool = False
     """`instructions` come first in agent calls too; otherwise an application's own take their place."""
     novelty: str | None = None

@@ -92,6 +92,7 @@ class Reason(StrEnum):
     UPSTREAM_MALFORMED = "upstream_malformed", Code.UPSTREAM_FAILED
     UPSTREAM_KEY_REFUSED = "upstream_key_refused", Code.UPSTREAM_FAILED
     ENGINE_KEY_MISSING = "engine_key_missing", Code.UNAVAILABLE
+    ENGINE_KEY_MALFORMED = "engine_key_malformed", Code.UNAVAILABLE
     UPSTREAM_QUOTA = "upstream_quota", Code.UPSTREAM_FAILED
     TOOL_ARGUMENTS_MALFORMED = "tool_arguments_malformed", Code.UPSTREAM_FAILED
     TOOL_SCHEMA_WRONG = "tool_schema_wrong"

@@ -54,9 +54,22 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
         return self.projects.get(found.project)
 
     def engine_key(self, name: str, environment: Mapping[str, str] = os.environ) -> str | None:
-        """The secret of the engine `name`: from the environment where it says so, else the stored one."""
+        """The secret of the engine `name`: from the environment where it says so, else the stored one.
+
+        Without the line break that a file or a shell put after it. None: there is none.
+        """
         spec = self.engines[name]
-        return environment.get(spec.api_key_env) if spec.api_key_env is not None else self.engine_keys.get(name)
+        key = environment.get(spec.api_key_env) if spec.api_key_env is not None else self.engine_keys.get(name)
+        return (key or "").strip() or None
+
+    def check_key(self, name: str, environment: Mapping[str, str] = os.environ) -> str | None:
+        """The same, if it needs one. Raises GatewayError(UNAVAILABLE) where it has none that can be sent."""
+        spec, key = self.engines[name], self.engine_key(name, environment)
+        if key is None and spec.api_key_env is not None:
+            raise GatewayError(Reason.ENGINE_KEY_MISSING, engine=name, variable=spec.api_key_env)
+        if key is not None and not (key.isascii() and key.isprintable()):
+            raise GatewayError(Reason.ENGINE_KEY_MALFORMED, engine=name)
+        return key
 
 
 Subscriber: TypeAlias = Callable[[Catalogue, Catalogue], None]

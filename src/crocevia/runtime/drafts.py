@@ -57,6 +57,7 @@ def compose(model: ModelSpec, draft: CallDraft) -> ModelRequest:
         system=_instructions(model, draft.system),
         tools=draft.tools,
         reasoning=model.reasoning,
+        think_tags=model.think_tags,
         options=options,
     )
 

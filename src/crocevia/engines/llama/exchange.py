@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from typing import Any
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -11,23 +11,24 @@ from crocevia.core.calls import AnswerFormat, ModelRequest
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
-    Stopped,
     StopReason,
     TextDelta,
     ToolCallDone,
     ToolCallStarted,
     UsageReported,
 )
-from crocevia.core.messages import Tool, ToolCall
+from crocevia.core.messages import Tool
 from crocevia.core.usage import Usage
 from crocevia.engines.llama import prompt
 from crocevia.engines.llama.reply import ReplyDecoder
 from crocevia.engines.llama.schema import ANY_OBJECT, answer_schema, arguments_schema, call_schema, reply_schema
 from crocevia.engines.llama.worker import LlamaSettings, Worker
+from crocevia.engines.upstream import endings, sampling
 from crocevia.engines.upstream import errors as upstream_errors
-from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.http import HttpResponse
 from crocevia.engines.upstream.sse import SseDecoder
+
+S = TypeVar("S", bound=msgspec.Struct)
 
 _PATH = "/v1/chat/completions"
 # Against runaway repetition; not for constrained answers, whose JSON repeats by nature.
@@ -40,7 +41,7 @@ class _Delta(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
-    delta: _Delta
+    delta: _Delta | None = None
     finish_reason: str | None = None
 
 
@@ -49,8 +50,8 @@ class _Details(msgspec.Struct):
 
 
 class _Usage(msgspec.Struct):
-    prompt_tokens: int
-    completion_tokens: int
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
     prompt_tokens_details: _Details | None = None
 
 
@@ -60,7 +61,18 @@ class _Chunk(msgspec.Struct):
     error: Any = None
 
 
+class _Shown(msgspec.Struct):
+    """What the template made of the messages."""
+
+    prompt: str
+
+
+class _Counted(msgspec.Struct):
+    tokens: list[Any]
+
+
 _decode_chunk = msgspec.json.Decoder(_Chunk).decode
+_STOPS: Final = {"stop": StopReason.END, "length": StopReason.MAX_TOKENS}
 
 
 class Exchange:
@@ -129,14 +141,16 @@ class Exchange:
             return
         try:
             chunk = _decode_chunk(data)
-        except msgspec.DecodeError:
+        except upstream_errors.UNREADABLE:
+            if not data.strip():
+                return
             raise upstream_errors.malformed() from None
-        if chunk.error is not None:
+        if chunk.error:
             raise upstream_errors.from_stream(chunk.error)
         self._usage = chunk.usage or self._usage
         for choice in chunk.choices:
             self._finish = choice.finish_reason or self._finish
-            if choice.delta.content:
+            if choice.delta is not None and choice.delta.content:
                 self._tokens += 1
                 text = self._reply.feed(choice.delta.content) if self._reply else choice.delta.content
                 if text:
@@ -153,7 +167,12 @@ class Exchange:
             out.append(TextDelta(rest))
         if call is not None:
             out += (ToolCallStarted(0, call.id, call.name), ToolCallDone(0, call))
-        out += (UsageReported(self._used()), Stopped(_reason(call, self._finish)))
+        finish = self._finish
+        if call is not None:
+            finish = "stop"  # a whole call stands, whatever cut what might have followed
+        elif self._reply and not self._reply.speaks and finish == "stop":
+            finish = "half_a_call"
+        out += (UsageReported(self._used()), endings.stopped(finish, _STOPS, calls=call is not None))
         self.stopped = True
 
     def _used(self) -> Usage:
@@ -244,13 +263,20 @@ class Exchange:
         if characters > self._settings.max_prompt * _CHARACTERS_PER_TOKEN:
             raise self._too_long(characters // _CHARACTERS_PER_TOKEN)
         _, shown = await self._worker.ask("/apply-template", {"messages": self._messages}, self._deadline)
-        body = {"content": shown["prompt"], "add_special": True, "parse_special": True}
+        body = {"content": _read(shown, _Shown).prompt, "add_special": True, "parse_special": True}
         _, counted = await self._worker.ask("/tokenize", body, self._deadline)
-        return len(counted["tokens"])
+        return len(_read(counted, _Counted).tokens)
 
     def _too_long(self, count: int) -> GatewayError:
         limit = self._settings.max_prompt
         return GatewayError(Reason.EMBEDDED_PROMPT_TOO_LONG, param="messages", count=count, limit=limit)
+
+
+def _read(answer: Any, shape: type[S]) -> S:
+    try:
+        return msgspec.convert(answer, shape)
+    except msgspec.ValidationError:
+        raise upstream_errors.malformed() from None
 
 
 def _plain(request: ModelRequest) -> ModelRequest:
@@ -272,9 +298,3 @@ def _answer_format(wanted: AnswerFormat) -> dict[str, Any]:
 
 def _format(choices: list[dict[str, Any]]) -> dict[str, Any]:
     return {"type": "json_schema", "json_schema": {"name": "answer", "strict": True, "schema": {"anyOf": choices}}}
-
-
-def _reason(call: ToolCall | None, finish: str | None) -> StopReason:
-    if call is not None:
-        return StopReason.TOOL_USE
-    return StopReason.MAX_TOKENS if finish == "length" else StopReason.END

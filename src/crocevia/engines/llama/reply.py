@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.core.messages import ToolCall
+from crocevia.engines.upstream.errors import UNREADABLE
 
 _HEAD = re.compile(r'\s*\{\s*"(name|reply)"\s*:\s*("?)')
 _HEX = re.compile(r"[0-9A-Fa-f]{4}")
@@ -44,6 +45,11 @@ class ReplyDecoder:
                 self._held = self._held[head.end() :]
         return self._text() if self._kind == "reply" else ""
 
+    @property
+    def speaks(self) -> bool:
+        """It is a reply, and no call."""
+        return self._kind == "reply"
+
     def flush(self) -> str:
         """At the end of a cut answer: what an unpaired surrogate still held back."""
         high, self._high = self._high, 0
@@ -55,7 +61,7 @@ class ReplyDecoder:
             return None
         try:
             found = msgspec.json.decode(self._held, type=_Call)
-        except (msgspec.DecodeError, RecursionError):
+        except UNREADABLE:
             return None
         # A copy: Raw would keep the whole answer alive through its buffer.
         arguments = Raw(bytes(found.arguments).strip())

@@ -21,6 +21,7 @@ import msgspec
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.engines.llama.child import ChildSettings
 from crocevia.engines.llama.prompt import lesson
+from crocevia.engines.upstream.errors import UNREADABLE
 from crocevia.engines.upstream.http import HttpClient, HttpResponse
 
 COMMAND = (sys.executable, "-m", "crocevia.engines.llama.child")
@@ -174,7 +175,7 @@ class Worker:
         try:
             answer = await response.read(_MAX_BODY)
             return response.status, msgspec.json.decode(answer)
-        except msgspec.DecodeError:
+        except UNREADABLE:
             raise GatewayError(Reason.UPSTREAM_MALFORMED) from None
         finally:
             response.close()

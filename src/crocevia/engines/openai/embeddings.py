@@ -16,6 +16,7 @@ from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent
 from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat import BASE_URL, bearer
+from crocevia.engines.upstream import counts
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.engines.upstream.retry import RetryPolicy, pause
@@ -27,13 +28,9 @@ class _Row(msgspec.Struct):
     embedding: list[float]
 
 
-class _Usage(msgspec.Struct):
-    prompt_tokens: int | None = None
-
-
 class _Answer(msgspec.Struct):
     data: list[_Row]
-    usage: _Usage | None = None
+    usage: Any = None
 
 
 def build(spec: EngineSpec, context: EngineContext) -> EmbeddingsEngine:
@@ -82,10 +79,10 @@ class EmbeddingsEngine:
 def _vectors(body: bytes, wanted: int) -> Embedded:
     try:
         answer = msgspec.json.decode(body, type=_Answer)
-    except (msgspec.MsgspecError, RecursionError, UnicodeError):
+        rows = sorted(answer.data, key=lambda row: row.index)
+        packed = tuple(memoryview(struct.pack(f"<{len(row.embedding)}f", *row.embedding)) for row in rows)
+    except (*upstream_errors.UNREADABLE, OverflowError):  # a number that no vector can hold
         raise upstream_errors.malformed() from None
-    rows = sorted(answer.data, key=lambda row: row.index)
     if [row.index for row in rows] != list(range(wanted)):
         raise upstream_errors.malformed()
-    packed = tuple(memoryview(struct.pack(f"<{len(row.embedding)}f", *row.embedding)) for row in rows)
-    return Embedded(packed, answer.usage.prompt_tokens if answer.usage is not None else None)
+    return Embedded(packed, counts.tokens(answer.usage, "prompt_tokens"))

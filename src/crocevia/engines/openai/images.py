@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 import secrets
 from collections.abc import AsyncGenerator
 from typing import Any, Final
@@ -18,6 +17,7 @@ from crocevia.core.images import ImageRequest, ImageResult, ImageSetting, Pictur
 from crocevia.core.usage import Usage
 from crocevia.engines.context import EngineContext
 from crocevia.engines.openai.chat import BASE_URL, bearer
+from crocevia.engines.upstream import counts
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.engines.upstream.service import Service, refuse_call
@@ -35,15 +35,10 @@ class _Image(msgspec.Struct):
     b64_json: str
 
 
-class _Usage(msgspec.Struct):
-    input_tokens: int | None = None
-    output_tokens: int | None = None
-
-
 class _Answer(msgspec.Struct):
     data: list[_Image]
-    usage: _Usage | None = None
-    output_format: str | None = None
+    usage: Any = None
+    output_format: Any = None
 
 
 def build(spec: EngineSpec, context: EngineContext) -> ImagesEngine:
@@ -145,11 +140,15 @@ def _result(body: bytes, request: ImageRequest, ignored: tuple[str, ...]) -> Ima
     try:
         answer = msgspec.json.decode(body, type=_Answer)
         data = [base64.b64decode(image.b64_json, validate=True) for image in answer.data]
-    except (msgspec.MsgspecError, RecursionError, UnicodeError, binascii.Error):
+    except (*upstream_errors.UNREADABLE, ValueError):  # no base64
         raise upstream_errors.malformed() from None
     if not data:
         raise upstream_errors.malformed()
-    label = f"image/{answer.output_format or request.format or 'png'}"
+    known = (answer.output_format, request.format, "png")
+    label = f"image/{next(one for one in known if one in _FORMATS)}"
     used = answer.usage
-    usage = None if used is None else Usage(input_tokens=used.input_tokens, output_tokens=used.output_tokens)
+    usage = None
+    if isinstance(used, dict):
+        spent, made = counts.tokens(used, "input_tokens"), counts.tokens(used, "output_tokens")
+        usage = Usage(input_tokens=spent, output_tokens=made)
     return ImageResult(images=tuple(Picture(label, one) for one in data), usage=usage, ignored=ignored)

@@ -78,13 +78,16 @@ class UpstreamEngine:
         """The answer with its first batch.
 
         Without the sampling parameters that the model takes no part in, which are named in the first batch."""
+        takes = self._dialect.takes(request)
         while True:
-            kept, left_out = sampling.narrowed(request, self._dialect.takes(request), self._rejected)
+            kept, left_out = sampling.narrowed(request, takes, self._rejected)
             try:
                 answer, batch = await self._begin(self._dialect.encode(kept), request, deadline)
             except GatewayError as failure:
-                if not sampling.learned(kept, failure, self._rejected):
+                name = sampling.refused(kept, failure, self._rejected)
+                if name is None:
                     raise
+                takes -= {name}
                 continue
             return answer, [ParametersLeftOut(left_out), *batch] if left_out else batch
 

@@ -24,7 +24,9 @@ class _Meaning(msgspec.Struct, frozen=True):
     retryable: bool = False
 
 
-_UNSUPPORTED: Final = (None, "", "unsupported_parameter", "unsupported_value", "unknown_parameter")
+_UNSUPPORTED: Final = ("unsupported_parameter", "unknown_parameter")
+# Of the value that this caller gave, or of nobody knows what: no news of the parameter.
+_VALUE_REFUSED: Final = (None, "", "unsupported_value")
 _BEGINS: Final = re.compile(
     rf"[`'\"]?({'|'.join(SAMPLING)})[`'\"]?:?(?: is| are)?(?: \w+){{0,3}} (?:deprecated|unsupported|not supported)\b"
 )
@@ -87,9 +89,18 @@ _STATUSES: dict[int, _Meaning] = {
 }
 
 
+class ParameterRefused(GatewayError):
+    """The call may go on without the sampling parameter `param`. always: the model takes it from nobody."""
+
+    def __init__(self, param: str, *, always: bool) -> None:
+        super().__init__(Reason.UPSTREAM_REJECTED, param=param)
+        self.always = always
+
+
 def from_status(status: int, body: bytes, retry_after: int | None) -> GatewayError:
     """The failure that an answer with a status other than 2xx means."""
-    word, code = _words(_error_of(body))
+    error = _error_of(body)
+    word, code = _words(error)
     # The code is the most exact (a 429 may be an empty account); the type is the least (OpenAI calls a bad key an
     # invalid request), so the status goes before it.
     meaning = (
@@ -99,9 +110,8 @@ def from_status(status: int, body: bytes, retry_after: int | None) -> GatewayErr
         or (_REJECTED if 400 <= status < 500 else _UNKNOWN)
     )
     failure = _failure(meaning, retry_after)
-    if failure.code is Code.UPSTREAM_REJECTED:
-        failure.param = _unsupported(_error_of(body))
-    return failure
+    refused = _parameter(error) if failure.code is Code.UPSTREAM_REJECTED else None
+    return refused or failure
 
 
 def from_stream(error: Any) -> GatewayError:
@@ -129,19 +139,22 @@ def _failure(meaning: _Meaning, retry_after: int | None) -> GatewayError:
     return GatewayError(meaning.reason, retry_after=retry_after, retryable=meaning.retryable)
 
 
-def _unsupported(error: Any) -> str | None:
-    """The sampling parameter of ours that the model does not take at all, whatever its value.
+def _parameter(error: Any) -> ParameterRefused | None:
+    """The sampling parameter of ours that a refusal is about.
 
     A value out of range says nothing of the parameter, and a caller's own words may be quoted anywhere in a refusal:
     only the field that names the parameter counts, or a sentence that begins with it.
     """
     if not isinstance(error, dict):
         return None
-    named, code = error.get("param"), error.get("code")
+    named, code, words = error.get("param"), error.get("code"), error.get("message")
     if named in SAMPLING and code in _UNSUPPORTED:
-        return str(named)
-    found = _BEGINS.match(error["message"]) if isinstance(error.get("message"), str) else None
-    return found[1] if found is not None else None
+        return ParameterRefused(str(named), always=True)
+    if isinstance(words, str) and (found := _BEGINS.match(words)) is not None:
+        return ParameterRefused(found[1], always=True)
+    if named in SAMPLING and code in _VALUE_REFUSED:
+        return ParameterRefused(str(named), always=False)
+    return None
 
 
 def _error_of(body: bytes) -> Any:

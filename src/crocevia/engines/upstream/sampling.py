@@ -8,7 +8,8 @@ from typing import Any, Final, TypeAlias
 import msgspec
 
 from crocevia.core.calls import ModelRequest, Sampling
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import GatewayError
+from crocevia.engines.upstream.errors import ParameterRefused
 
 ALL: Final = frozenset(Sampling.__struct_fields__)
 REMEMBERED_SECONDS: Final = 3600.0
@@ -36,17 +37,15 @@ def narrowed(request: ModelRequest, takes: frozenset[str], rejected: Rejected) -
     return msgspec.structs.replace(request, options=options), left_out
 
 
-def learned(request: ModelRequest, failure: GatewayError, rejected: Rejected) -> bool:
-    """Whether the failure is about a parameter that the request carried; it is remembered for a while."""
-    name = failure.param
-    if (
-        failure.code is not Code.UPSTREAM_REJECTED
-        or name is None
-        or getattr(request.options.sampling, name, None) is None
-    ):
-        return False
-    rejected.setdefault(request.model, {})[name] = time.monotonic() + REMEMBERED_SECONDS
-    return True
+def refused(request: ModelRequest, failure: GatewayError, rejected: Rejected) -> str | None:
+    """The parameter that the request carried and the failure is about; remembered for a while where it always is."""
+    if not isinstance(failure, ParameterRefused) or failure.param is None:
+        return None
+    if getattr(request.options.sampling, failure.param, None) is None:
+        return None
+    if failure.always:
+        rejected.setdefault(request.model, {})[failure.param] = time.monotonic() + REMEMBERED_SECONDS
+    return failure.param
 
 
 _NONE: Final = Sampling()

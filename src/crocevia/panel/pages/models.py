@@ -153,6 +153,7 @@ RESOURCE: Final = Resource(
         Field("engine", "choice"),
         Field("upstream"),
         Field("reasoning", "choice", ("off", "on", "always")),
+        Field("think_tags", "check"),
         Field("reserve", "choice"),
         Field("voice_in_apps", "check", group="voice"),
         Field("instructions", "area", group="voice"),
