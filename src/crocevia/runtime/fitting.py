@@ -10,7 +10,7 @@ import operator
 import re
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from typing import Any, Final
@@ -84,19 +84,17 @@ def fit(request: ModelRequest, needs: EngineNeeds, places: Places = NOWHERE) -> 
     """Raises GatewayError(INVALID_REQUEST) that names what cannot be repaired by its place."""
     names = _names(request, needs.tool_names)
     conversation = _Conversation(needs, names)
-    for message in request.messages:
-        conversation.add(message)
-    messages = conversation.whole()
+    messages = conversation.of(request.messages)
     _check_end(request, messages, needs, places)
-    tools = tuple(_tool(tool, names, needs, places, index) for index, tool in enumerate(request.tools))
+    tools = _tools(request.tools, names, needs, places)
     options = _options(request.options, names, needs)
-    changed = tuple(conversation.changed)
     if options.sampling is not request.options.sampling:
-        changed += ("sampling",)
-    same = not names and not changed and all(map(operator.is_, tools, request.tools))
-    if not same:
-        request = msgspec.structs.replace(request, messages=messages, tools=tools, options=options)
-    return Fitted(request, {sent: own for own, sent in names.items()}, changed, needs.call_block)
+        conversation.changed["sampling"] = None
+    if not names and not conversation.changed and tools is request.tools:
+        return Fitted(request, call_block=needs.call_block)
+    request = msgspec.structs.replace(request, messages=messages, tools=tools, options=options)
+    told = {sent: own for own, sent in names.items()}
+    return Fitted(request, told, tuple(conversation.changed), needs.call_block)
 
 
 # names of tools, ids of calls
@@ -124,8 +122,11 @@ def _names(request: ModelRequest, rule: Spelling | None) -> dict[str, str]:
     """What the engine is told for each name that it would not take."""
     if rule is None:
         return {}
-    fullmatch, given = _pattern(rule).fullmatch, set(_all_names(request))
-    strange = {name for name in given if not fullmatch(name)}
+    given = {tool.name for tool in request.tools}
+    for message in request.messages:
+        if isinstance(message, AssistantMessage) and message.tool_calls:
+            given.update([call.name for call in message.tool_calls])
+    strange = given and _strange(given, rule)
     if not strange:
         return {}
     taken = given - strange
@@ -139,13 +140,17 @@ def _names(request: ModelRequest, rule: Spelling | None) -> dict[str, str]:
     return found
 
 
-def _all_names(request: ModelRequest) -> Iterable[str]:
-    for tool in request.tools:
-        yield tool.name
-    for message in request.messages:
-        if isinstance(message, AssistantMessage):
-            for call in message.tool_calls:
-                yield call.name
+def _strange(names: set[str], rule: Spelling) -> set[str]:
+    fullmatch = _pattern(rule).fullmatch
+    return {name for name in names if not fullmatch(name)}
+
+
+def _tools(tools: tuple[Tool, ...], names: Mapping[str, str], needs: EngineNeeds, places: Places) -> tuple[Tool, ...]:
+    """These themselves where all are taken as they are."""
+    if not tools:
+        return tools
+    found = tuple([_tool(tool, names, needs, places, index) for index, tool in enumerate(tools)])
+    return tools if all(map(operator.is_, found, tools)) else found
 
 
 def _tool(tool: Tool, names: Mapping[str, str], needs: EngineNeeds, places: Places, index: int) -> Tool:
@@ -160,7 +165,7 @@ def _tool(tool: Tool, names: Mapping[str, str], needs: EngineNeeds, places: Plac
 
 
 def _options(options: GenerationOptions, names: Mapping[str, str], needs: EngineNeeds) -> GenerationOptions:
-    sampling = options.sampling if options.sampling is _NO_SAMPLING else _sampling(options.sampling, needs)
+    sampling = options.sampling if options.sampling == _NO_SAMPLING else _sampling(options.sampling, needs)
     choice = options.tool_choice
     if choice.name is not None and choice.name in names:
         choice = msgspec.structs.replace(choice, name=names[choice.name])
@@ -185,15 +190,20 @@ def _sampling(sampling: Sampling, needs: EngineNeeds) -> Sampling:
 
 def _check_end(request: ModelRequest, messages: tuple[Message, ...], needs: EngineNeeds, places: Places) -> None:
     rule = needs.ends_with_assistant
-    allowed = rule == "always" or (rule == "without_reasoning" and request.reasoning == "off")
+    if rule == "always" or (rule == "without_reasoning" and request.reasoning == "off"):
+        return
     last = messages[-1] if messages else None
-    if not allowed and isinstance(last, AssistantMessage) and not last.tool_calls:  # doors name calls without results
+    if isinstance(last, AssistantMessage) and not last.tool_calls:  # doors name calls without results
         place = places.message(len(request.messages) - 1)
         raise GatewayError(Reason.CONVERSATION_ENDS_WITH_ASSISTANT, param=place, path=place)
 
 
 class _Conversation:
-    """The messages so far, as the engine takes them."""
+    """The messages so far, as the engine takes them. Every call comes through here: what is to be left alone must be
+    seen at a glance.
+    """
+
+    __slots__ = ("_ids", "_messages", "_names", "_needs", "_takes", "_waiting", "changed")
 
     def __init__(self, needs: EngineNeeds, names: Mapping[str, str]) -> None:
         self._needs = needs
@@ -201,18 +211,20 @@ class _Conversation:
         self._messages: list[Message] = []
         self._takes = None if needs.call_ids is None else _pattern(needs.call_ids).fullmatch
         self._ids: set[str] = set()
-        self._waiting: dict[str, deque[str]] = {}
+        self._waiting: dict[str, list[str]] = {}
         self.changed: dict[str, None] = {}
 
-    def add(self, message: Message) -> None:
-        if isinstance(message, AssistantMessage):
-            self._assistant(message)
-        elif isinstance(message, ToolMessage):
-            self._messages.append(self._result(message))
-        else:
-            self._user(message)
+    def of(self, given: Sequence[Message]) -> tuple[Message, ...]:
+        for message in given:
+            if isinstance(message, UserMessage):
+                self._user(message)
+            elif isinstance(message, AssistantMessage):
+                self._assistant(message)
+            else:
+                self._messages.append(self._result(message))
+        return self._whole()
 
-    def whole(self) -> tuple[Message, ...]:
+    def _whole(self) -> tuple[Message, ...]:
         """A history that was shortened may begin with an answer: where no engine takes that, a stand-in goes first."""
         messages = self._messages
         if self._needs.begins_with_user and messages and isinstance(messages[0], AssistantMessage):
@@ -221,12 +233,12 @@ class _Conversation:
         return tuple(messages)
 
     def _user(self, message: UserMessage) -> None:
-        if not self._needs.blank_texts and (not message.parts or any(map(_is_blank, message.parts))):
+        if not self._needs.blank_texts and _has_blank(message.parts):
             parts = tuple(part for part in message.parts if not _is_blank(part))
             message = UserMessage(parts=parts or (TextPart(text=NO_TEXT),))
             self.changed["blank_texts"] = None
-        last = self._messages[-1] if self._messages else None
-        if self._needs.alternating and isinstance(last, UserMessage):
+        last = self._messages[-1] if self._needs.alternating and self._messages else None
+        if isinstance(last, UserMessage):
             self._messages[-1] = UserMessage(parts=_joined(last.parts, message.parts))
             self.changed["joined_messages"] = None
         else:
@@ -235,11 +247,11 @@ class _Conversation:
     def _assistant(self, message: AssistantMessage) -> None:
         if message.tool_calls:
             message = self._calls(message)
-        elif message.opaque is None and not (message.text or "").strip():
+        elif message.opaque is None and _is_empty(message.text):
             self.changed["blank_texts"] = None
             return  # a model that said nothing leaves nothing to send back
-        last = self._messages[-1] if self._messages else None
-        if self._needs.alternating and isinstance(last, AssistantMessage) and _can_join(last, message):
+        last = self._messages[-1] if self._needs.alternating and self._messages else None
+        if isinstance(last, AssistantMessage) and _can_join(last, message):
             text = "\n\n".join(one for one in (last.text, message.text) if one)
             self._messages[-1] = msgspec.structs.replace(message, text=text or None)
             self.changed["joined_messages"] = None
@@ -248,8 +260,8 @@ class _Conversation:
 
     def _calls(self, message: AssistantMessage) -> AssistantMessage:
         """The calls under names and ids that the engine takes, each id once in the conversation."""
-        calls = tuple(map(self._call, message.tool_calls))
-        if all(new is old for new, old in zip(calls, message.tool_calls, strict=True)):
+        calls = tuple([self._call(call) for call in message.tool_calls])
+        if all(map(operator.is_, calls, message.tool_calls)):
             return message
         opaque = message.opaque
         if opaque is not None:
@@ -258,8 +270,12 @@ class _Conversation:
 
     def _call(self, call: ToolCall) -> ToolCall:
         name, call_id = self._names.get(call.name, call.name), self._id(call.id)
-        self._waiting.setdefault(call.id, deque()).append(call_id)
-        if (name, call_id) == (call.name, call.id):
+        waiting = self._waiting.get(call.id)
+        if waiting is None:
+            self._waiting[call.id] = [call_id]
+        else:
+            waiting.append(call_id)
+        if call_id == call.id and name == call.name:
             return call
         return ToolCall(id=call_id, name=name, arguments=call.arguments)
 
@@ -277,9 +293,9 @@ class _Conversation:
 
     def _result(self, message: ToolMessage) -> ToolMessage:
         waiting = self._waiting.get(message.call_id)
-        call_id = waiting.popleft() if waiting else message.call_id
+        call_id = waiting.pop(0) if waiting else message.call_id
         content = message.content
-        if not self._needs.blank_texts and not content.strip():
+        if not self._needs.blank_texts and _is_empty(content):
             content = NO_OUTPUT
         if call_id == message.call_id and content is message.content:
             return message
@@ -287,8 +303,18 @@ class _Conversation:
         return msgspec.structs.replace(message, call_id=call_id, content=content)
 
 
+def _is_empty(text: str | None) -> bool:
+    return not text or text.isspace()  # which looks at one letter of most texts, and copies none
+
+
 def _is_blank(part: Part) -> bool:
-    return isinstance(part, TextPart) and not part.text.strip()
+    return isinstance(part, TextPart) and _is_empty(part.text)
+
+
+def _has_blank(parts: tuple[Part, ...]) -> bool:
+    if len(parts) == 1:
+        return _is_blank(parts[0])
+    return not parts or any(map(_is_blank, parts))
 
 
 def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ...]:
