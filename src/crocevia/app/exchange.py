@@ -107,6 +107,11 @@ class Exchange:
         body, self.body = self.body, b""
         return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
+    @property
+    def ready(self) -> bool:
+        """All of the body that is still to be received is here: `receive` would not wait."""
+        return self._news and not self.more_body
+
     def on_hangup(self, then: Callable[[], None] | None) -> None:
         """Call `then` once if the client hangs up before it has its answer; None: no longer."""
         self._hung_up = then

@@ -24,8 +24,10 @@ class Incoming(Protocol):
     async def receive(self) -> dict[str, Any]: ...
 
 
-async def read_body(receive: Receive, limit: int, declared: int | None, seconds: float = UPLOAD_SECONDS) -> bytes:
-    """The whole body. declared: its Content-Length, if any.
+async def read_body(
+    receive: Receive, limit: int, declared: int | None, seconds: float | None = UPLOAD_SECONDS
+) -> bytes:
+    """The whole body. declared: its Content-Length, if any. seconds: None where nothing is left to wait for.
 
     Raises GatewayError: TOO_LARGE above `limit` bytes, INVALID_REQUEST after `seconds`; ClientGone.
     """
@@ -41,7 +43,7 @@ async def read_body(receive: Receive, limit: int, declared: int | None, seconds:
                 raise too_large(limit)
             return await _collect(receive, message, limit)
     except TimeoutError:
-        raise too_slow(seconds) from None
+        raise too_slow(seconds or 0) from None
 
 
 async def _collect(receive: Receive, message: dict[str, Any], limit: int) -> bytes:

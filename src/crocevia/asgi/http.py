@@ -25,7 +25,7 @@ JSON: Final = b"application/json"
 JSON_BODY: Final = 1024 * 1024  # bytes; what a JSON body may have unless an operation says otherwise
 SOCKET: Final = "WEBSOCKET"  # stands for the method of an operation that is a WebSocket
 _REQUEST_ID: Final = re.compile(rb"[!-~]{1,128}")
-_PROCESS: Final = urandom(8).hex()
+_PROCESS: Final = urandom(8).hex().encode()
 _NUMBERS: Final = count(1)
 
 
@@ -204,7 +204,7 @@ class Request(Generic[C]):
         if self._id is None:
             given = self.header(b"x-request-id")
             taken = given is not None and _REQUEST_ID.fullmatch(given)
-            self._id = given if given and taken else f"req_{_PROCESS}{next(_NUMBERS):012x}".encode()
+            self._id = given if given and taken else b"req_%b%012x" % (_PROCESS, next(_NUMBERS))
         return self._id
 
     def header(self, name: bytes) -> bytes | None:
@@ -260,7 +260,9 @@ class Request(Generic[C]):
         """The whole body. Raises GatewayError: TOO_LARGE above `limit` bytes, INVALID_REQUEST if it takes longer than
         `seconds`; ClientGone.
         """
-        return await read_body(self.receive, limit, self.length, seconds)
+        # Most bodies came with their head. Our own server can tell, and then no timer is set and taken back.
+        ready = getattr(self._receive, "ready", False)
+        return await read_body(self.receive, limit, self.length, None if ready else seconds)
 
     def pieces(self, limit: int) -> AsyncIterator[bytes]:
         """The body as it comes. Raises GatewayError(TOO_LARGE) above `limit` bytes, ClientGone."""

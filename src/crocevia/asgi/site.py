@@ -68,7 +68,8 @@ class Site:
             return
         operation = found.operations.get(scope["method"])
         if operation is not None:
-            door = cast("Door", found.door)
+            door = found.door
+            assert door is not None
             params = dict(zip(names(operation), found.values, strict=True)) if found.values else {}
             await serve(self.front, door, operation, params, scope, receive, send)
         elif found.door is None and (mounted := self._mounted(scope["path"])) is not None:
