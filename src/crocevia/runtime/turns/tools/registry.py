@@ -54,6 +54,8 @@ class PlatformTool(msgspec.Struct, frozen=True, kw_only=True):
     run: ToolFunction
     permission: str | None = None
     """A field of its agent that must be true besides: `can_write_knowledge`, `can_write_skills`."""
+    remote: str | None = None
+    """What its server calls it, where it is of one."""
     idempotent: bool = False
     """It may run again after a crash, because running twice is running once."""
 
@@ -98,7 +100,7 @@ class Toolbox:
             if skip_unreachable:
                 return {}
             raise
-        return {key: item for key, item in offered.items() if not single or key.endswith(f"_{single}")}
+        return {key: item for key, item in offered.items() if not single or single in (item.remote, key)}
 
     async def close(self) -> None:
         for source in self._sources.values():
