@@ -7,6 +7,7 @@ number of times (cumulative); exactly one `Stopped`, last. A failure is a raised
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
 from typing import Final, TypeAlias
 
@@ -118,3 +119,21 @@ ModelEvent: TypeAlias = (
     | ParametersLeftOut
     | Stopped
 )
+
+DELTA_CHARACTERS: Final = 10_000
+"""Of one delta on a wire: each takes at most six bytes there, and some readers give up at lines of 64 KiB."""
+
+
+def pieces(text: str) -> list[str]:
+    """The text in deltas that any reader takes."""
+    if len(text) <= DELTA_CHARACTERS:
+        return [text]
+    return [text[start : start + DELTA_CHARACTERS] for start in range(0, len(text), DELTA_CHARACTERS)]
+
+
+def is_silent(batch: Sequence[object]) -> bool:
+    """Nothing of the answer is in it, only figures about it: a failure after that is still an honest status."""
+    return all(type(event) in _ABOUT for event in batch)
+
+
+_ABOUT: Final = frozenset({UsageReported, ParametersLeftOut})

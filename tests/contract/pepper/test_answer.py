@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from msgspec import Raw
 
+from crocevia.core.answers import Answer
+from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import (
     OpaqueBlock,
@@ -20,7 +22,9 @@ from crocevia.core.events import (
     ToolCallStarted,
     UsageReported,
 )
+from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
+from crocevia.doors.pepper import encode
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.pepper.asgi import Exchange, ask, start
@@ -249,3 +253,12 @@ def test_a_stream_without_an_end_is_an_error_and_never_a_success() -> None:
         word = exchange.events()[-1][1]["code"] if exchange.status == 200 else exchange.error()[1]
         assert word == "errore_ai"
         place.nothing_left()
+
+
+def test_an_answer_that_was_cut_after_a_whole_call_asks_for_its_output() -> None:
+    call = ToolCall(id="c1", name="f", arguments=Raw(b"{}"))
+    for stop in (StopReason.MAX_TOKENS, StopReason.INCOMPLETE):
+        for calls, reason in (((call,), "tool_use"), ((), "end_turn")):
+            spelled = encode.whole(Answer(tool_calls=calls, stop=stop), ModelSpec(name="m", engine="e"))
+            ending = json.loads(spelled)
+            assert (ending["stop_reason"], ending["troncato"]) == (reason, True)

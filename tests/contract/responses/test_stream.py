@@ -12,7 +12,7 @@ import pytest
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import ENABLED, House, events, house, text_of
-from tests.fakes.provider import CUT, RESET, Play, answer, play, silence
+from tests.fakes.provider import CUT, RESET, Play, Provider, answer, play, silence
 
 from .schema import check_event, check_resource, event_schemas
 from .upstream import DONE, chunk, sent, spoken, upstream, whole
@@ -224,6 +224,10 @@ def test_a_failure_after_the_first_token_ends_the_stream_honestly(fault: str, tm
             assert [e["type"] for e in found[-2:]] == ["error", "response.failed"]
             failed = found[-1]["response"]
             assert failed["status"] == "failed" and failed["error"]["code"] == found[-2]["error"]["code"]
+            (half,) = failed["output"]
+            assert half["status"] == "incomplete" and half["content"][0]["text"] == "half"
+            kinds = [e["type"] for e in found]
+            assert kinds.count("response.output_item.added") == kinds.count("response.output_item.done") == 1
             assert "secret" not in json.dumps(found)
             body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
             chat = await home.ask("/v1/chat/completions", body)
@@ -231,6 +235,49 @@ def test_a_failure_after_the_first_token_ends_the_stream_honestly(fault: str, tm
             assert frames[-2] == "data: [DONE]" and "error" in json.loads(frames[-3].removeprefix("data: "))
             whole_one = await home.ask("/v1/responses", {**HI, "stream": False})
             assert whole_one.status == 502, whole_one.body
+
+    run(scene(), timeout=30)
+
+
+def test_a_failure_after_an_empty_block_was_begun_is_a_status(tmp_path: Path) -> None:
+    begun = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": 5}}},
+        {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "error", "error": {"type": "overloaded_error"}},
+    ]
+    script = play(*(b"data: " + json.dumps(event).encode() + b"\n\n" for event in begun))
+
+    async def scene() -> None:
+        async with Provider(script) as provider:
+            engine = {"kind": "anthropic", "base_url": provider.url}
+            async with house(tmp_path, engine=engine, model={"upstream": "up-1"}) as home:
+                for path, body in (
+                    ("/v1/responses", HI),
+                    ("/v1/chat/completions", {"messages": [{"role": "user", "content": "hi"}], "stream": True}),
+                ):
+                    result = await home.ask(path, body)
+                    assert result.status == 503, (path, result.body)
+            assert len(provider.requests) == 2  # begun is paid, and not asked for again
+
+    run(scene(), timeout=30)
+
+
+@pytest.mark.parametrize("field", ["content", "reasoning_content"])
+def test_no_delta_is_longer_than_any_reader_takes(field: str, tmp_path: Path) -> None:
+    said = "\x01é🌍" * 100_000
+
+    async def scene() -> None:
+        async with upstream(tmp_path, play(chunk({field: said}), chunk({}, "stop"), DONE)) as (home, _):
+            found = (await home.ask("/v1/responses", HI)).events()
+            deltas = [e for e in found if e["type"].endswith(".delta")]
+            assert "".join(e["delta"] for e in deltas) == said
+            assert max(len(json.dumps(e)) for e in deltas) < 2 * 65_536
+            body = {"messages": [{"role": "user", "content": "hi"}], "stream": True}
+            lines = (await home.ask("/v1/chat/completions", body)).body.split(b"\n")
+            assert max(map(len, lines)) < 65_536
+            chunks = [json.loads(line[6:]) for line in lines if line.startswith(b"data: {")]
+            told = [one["choices"][0]["delta"].get(field) or "" for one in chunks if one["choices"]]
+            assert "".join(told) == said
 
     run(scene(), timeout=30)
 

@@ -22,6 +22,7 @@ from crocevia.core.events import (
     ToolCallDelta,
     ToolCallDone,
     ToolCallStarted,
+    pieces,
 )
 from crocevia.doors.responses import wire
 from crocevia.doors.responses.frames import Frame
@@ -110,13 +111,13 @@ class Encoder:
                 texts.append(event.text)
                 continue
             if texts and type(event) in _ADD:
-                self._say("".join(texts))
+                self._say_all("".join(texts))
                 texts.clear()
             adding = _ADD.get(type(event))
             if adding is not None:
                 adding(self, event)
         if texts:
-            self._say("".join(texts))
+            self._say_all("".join(texts))
         return self.taken()
 
     def close(self, ending: Ending) -> list[Frame]:
@@ -146,6 +147,10 @@ class Encoder:
         return self.taken()
 
     # text
+
+    def _say_all(self, text: str) -> None:
+        for piece in pieces(text):
+            self._say(piece)
 
     def _say(self, text: str) -> None:
         if self._text_index < 0:
@@ -205,7 +210,7 @@ class Encoder:
             self.emit("response.output_item.added", {"output_index": index, "item": item})
             self.emit("response.content_part.added", {**self._declined_at, "part": wire.Declined(refusal="")})
         self._declined.append(event.text)
-        self.emit("response.refusal.delta", {**self._declined_at, "delta": event.text})
+        self._deltas("response.refusal", self._declined_at, event.text)
 
     def _close_refusal(self) -> None:
         if not self._declined:
@@ -238,7 +243,7 @@ class Encoder:
             self.emit("response.output_item.added", {"output_index": self._thought_index, "item": item})
             self.emit(f"response.{self._thinking.part}.added", self._thought_part(""))
         self._thought.append(event.text)
-        self.emit(f"response.{self._thinking.text}.delta", {**self._thought_place(), "delta": event.text})
+        self._deltas(f"response.{self._thinking.text}", self._thought_place(), event.text)
 
     def _close_thought(self) -> None:
         if self._thought_index < 0:
@@ -299,7 +304,7 @@ class Encoder:
         call = self._calls.get(event.index)
         if call is not None and event.fragment:
             call.sent.append(event.fragment)
-            self.emit("response.function_call_arguments.delta", {**_at(call), "delta": event.fragment})
+            self._deltas("response.function_call_arguments", _at(call), event.fragment)
 
     def _end_call(self, event: ToolCallDone) -> None:
         if event.index not in self._calls:
@@ -308,7 +313,7 @@ class Encoder:
 
     def _done_call(self, call: _Call, arguments: str, status: str) -> None:
         if not call.sent and arguments:
-            self.emit("response.function_call_arguments.delta", {**_at(call), "delta": arguments})
+            self._deltas("response.function_call_arguments", _at(call), arguments)
         done = {**_at(call), "name": call.name, "arguments": arguments}
         self.emit("response.function_call_arguments.done", done)
         self._finish(call.index, self._call_item(call, arguments, status))
@@ -330,6 +335,10 @@ class Encoder:
     def _finish(self, index: int, item: wire.MessageItem | wire.CallItem | wire.ReasoningItem) -> None:
         self._finished[index] = Raw(json.encode(item))
         self.emit("response.output_item.done", {"output_index": index, "item": self._finished[index]})
+
+    def _deltas(self, kind: str, place: dict[str, Any], text: str) -> None:
+        for piece in pieces(text):
+            self.emit(f"{kind}.delta", {**place, "delta": piece})
 
     def _whole(self, kind: str, resource: wire.Resource) -> None:
         self.emit(kind, {"response": resource})

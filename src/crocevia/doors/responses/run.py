@@ -15,7 +15,7 @@ from crocevia.asgi.hangup import wait_first
 from crocevia.asgi.http import EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core.errors import Code, GatewayError, Reason
-from crocevia.core.events import TRUNCATING, StopReason
+from crocevia.core.events import TRUNCATING, StopReason, is_silent
 from crocevia.doors.responses import errors, options, plan, resource
 from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.encode import Encoder
@@ -78,10 +78,12 @@ class Run:
             known = expected(error, "responses")
             if _goes_on(call, known):
                 return
+            # What was begun is closed first: the failed answer holds it, and no item stays open.
+            frames = self.encoder.close("incomplete") if self.encoder.started else []
             self.fail(known, call)
             if not (self.encoder.started or must_stream()):
                 raise known from error
-            frames = [] if self.encoder.started else self.encoder.begin(self.plan.resource)
+            frames += [] if self.encoder.started else self.encoder.begin(self.plan.resource)
             await write([*frames, *self.encoder.fail(errors.failure(known), self.resource)])
         finally:
             self._services.responses.running.discard(self.resource.id)
@@ -89,6 +91,8 @@ class Run:
     async def _answer(self, call: Work, write: Write) -> None:
         encoder = self.encoder
         async for batch in call:
+            if not encoder.started and is_silent(batch):
+                continue
             frames = encoder.begin(self.resource) if not encoder.started else []
             frames += encoder.feed(batch)
             if frames:
@@ -99,7 +103,8 @@ class Run:
         if not cut_short and not encoder.declined:
             called = tuple(asked.name for asked in answer.tool_calls)
             options.check_met(self.plan.tools.choice, self.plan.tools.offered, called)
-        frames = encoder.close("incomplete" if cut_short else "completed")
+        frames = [] if encoder.started else encoder.begin(self.resource)
+        frames += encoder.close("incomplete" if cut_short else "completed")
         self.resource = resource.ended(self.resource, encoder.items, stop, answer.usage, int(time.time()))
         frames += encoder.end(self.resource)
         if self.told is not None:

@@ -15,6 +15,8 @@ from crocevia.core.events import (
     ToolCallDelta,
     ToolCallDone,
     ToolCallStarted,
+    is_silent,
+    pieces,
 )
 from crocevia.core.usage import Usage
 from crocevia.doors.responses.chat import wire
@@ -46,6 +48,8 @@ class ChatEncoder:
 
     def feed(self, batch: Sequence[RunEvent]) -> bytes:
         """The chunks of one batch; neighbouring texts become one."""
+        if not self.started and is_silent(batch):
+            return b""
         out = [] if self.started else [self.begin()]
         texts: list[str] = []
         for event in batch:
@@ -56,11 +60,11 @@ class ChatEncoder:
             chunk = self._other(event)
             if chunk:
                 if texts:
-                    out.append(self._text("".join(texts)))
+                    out += map(self._text, pieces("".join(texts)))
                     texts.clear()
                 out.append(chunk)
         if texts:
-            out.append(self._text("".join(texts)))
+            out += map(self._text, pieces("".join(texts)))
         return b"".join(out)
 
     def begin(self) -> bytes:
@@ -69,7 +73,8 @@ class ChatEncoder:
 
     def end(self, answer: Answer) -> bytes:
         """The last chunks, up to `[DONE]`."""
-        out = self._chunk({}, finish(answer))
+        out = b"" if self.started else self.begin()
+        out += self._chunk({}, finish(answer))
         if self._usage:
             out += self._head + b',"choices":[],"usage":' + json.encode(counted(answer.usage)) + b"}\n\n"
         return out + b"data: [DONE]\n\n"
@@ -88,7 +93,9 @@ class ChatEncoder:
         if isinstance(event, ToolCallDone):
             return self._done(event)
         name = _SAID.get(type(event))
-        return b"" if name is None else self._chunk({name: event.text})  # type: ignore[union-attr]  # see _SAID
+        if name is None:
+            return b""
+        return b"".join(self._chunk({name: piece}) for piece in pieces(event.text))  # type: ignore[union-attr]  # see _SAID
 
     def _start(self, index: int, call_id: str, name: str) -> bytes:
         function = {"name": name, "arguments": ""}
@@ -97,7 +104,10 @@ class ChatEncoder:
 
     def _spell(self, index: int, fragment: str) -> bytes:
         self._spelled.add(index)
-        return self._chunk({"tool_calls": [{"index": index, "function": {"arguments": fragment}}]})
+        return b"".join(
+            self._chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
+            for piece in pieces(fragment)
+        )
 
     def _done(self, event: ToolCallDone) -> bytes:
         """Nothing, where the call was spelled out before; else all of it."""
