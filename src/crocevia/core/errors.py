@@ -296,6 +296,8 @@ class Reason(StrEnum):
     AUTH_ATTEMPTS = "auth_attempts", Code.RATE_LIMITED
     SESSION_RESERVED = "session_reserved"
     SESSION_LONG = "session_long"
+    SESSION_BUSY = "session_busy", Code.CONFLICT
+    SESSION_MOVED = "session_moved", Code.CONFLICT
     MODEL_INVALID = "model_invalid"
     MODEL_UNKNOWN = "model_unknown", Code.NOT_FOUND
     MODEL_ID_MISSING = "model_id_missing"
@@ -332,6 +334,7 @@ class Reason(StrEnum):
     CURSOR_UNKNOWN = "cursor_unknown"
     MESSAGE_UNKNOWN = "message_unknown"
     CONNECTION_OVER = "connection_over"
+    CONNECTION_FLOODED = "connection_flooded", Code.RATE_LIMITED
     STOP_MALFORMED = "stop_malformed"
     MODEL_MISSING_EMBEDDINGS = "model_missing_embeddings"
     EMBEDDINGS_TEXTS = "embeddings_texts"

@@ -1,7 +1,8 @@
 """Answers that callers come back to, and the sessions that they make up.
 
-A session is the chain of its answers: each knows the one before, and going on means reading the chain. What is
-put here can be read at once and is written to the store in groups, a moment later.
+A session is the chain of its whole answers: each knows the one before, and going on means reading the chain. What was
+interrupted, failed or is still being made is no part of it. What is put here can be read at once and is written to the
+store in groups, a moment later.
 """
 
 from __future__ import annotations
@@ -9,23 +10,26 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
-from typing import Final
+from math import inf
+from typing import Final, TypeAlias
 
 import msgspec
 
 from crocevia.core.errors import GatewayError, Reason
+from crocevia.runtime.session_turns import SessionTurns
 from crocevia.storage import responses as rows
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.responses import StoredResponse
 
-__all__ = ["Link", "Responses", "StoredResponse"]
+__all__ = ["Link", "Past", "Responses", "StoredResponse"]
 
 GATHER_SECONDS: Final = 0.02
 RETRY_SECONDS: Final = 0.5
 PATIENCE_SECONDS: Final = 1.0
-LONGEST_CHAIN: Final = 2000
+LONGEST_CHAIN: Final = 10_000
+_REMEMBERED_DELETIONS: Final = 4096
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -36,6 +40,15 @@ class Link(msgspec.Struct, frozen=True):
     session: str | None = None
 
 
+class Past(msgspec.Struct, frozen=True):
+    """What an answer goes on from."""
+
+    answers: tuple[StoredResponse, ...] = ()
+    """The oldest first."""
+    gaps: bool = False
+    """Something that was said in between is gone, or belongs elsewhere."""
+
+
 class Responses:
     """One per server; belongs to one event loop. keep_seconds: how long an answer is kept. clock: Unix seconds."""
 
@@ -44,7 +57,8 @@ class Responses:
         self._database = database
         self._clock = clock
         self._fresh: OrderedDict[str, StoredResponse] = OrderedDict()  # not yet written
-        self._heads: dict[tuple[str, str, str], str] = {}  # of sessions, among what is not yet written
+        self._deleted: OrderedDict[str, None] = OrderedDict()  # lately: what still makes them puts in vain
+        self.turns = SessionTurns()
         self.running: set[str] = set()  # being made in this process
         self._wake = asyncio.Event()
         self._hurry = asyncio.Event()
@@ -53,10 +67,9 @@ class Responses:
 
     def put(self, response: StoredResponse) -> None:
         """Keep it, or a later state of it."""
-        self._fresh[response.id] = response
-        if response.session is not None and response.status != "failed":
-            self._heads[response.subject, response.agent, response.session] = response.id
-        self._wake.set()
+        if response.id not in self._deleted:
+            self._fresh[response.id] = response
+            self._wake.set()
 
     async def settled(self, response_id: str) -> None:
         """Return when what was put of it is on disk; after a second anyway, it is kept in memory until it is."""
@@ -82,37 +95,62 @@ class Responses:
         return found
 
     async def delete(self, subject: str, response_id: str) -> None:
-        """Raises GatewayError(NOT_FOUND)."""
+        """Nobody is told of it any more, no model either. Raises GatewayError: NOT_FOUND, UNAVAILABLE."""
         await self.find(subject, response_id)
-        fresh = self._fresh.pop(response_id, None)
-        if fresh is not None and fresh.session is not None:
-            self._heads.pop((fresh.subject, fresh.agent, fresh.session), None)
-        await self._database.write(lambda tx: rows.drop(tx, response_id))
+        await self.settled(response_id)
+        self._deleted[response_id] = None
+        while len(self._deleted) > _REMEMBERED_DELETIONS:
+            self._deleted.popitem(last=False)
         self._fresh.pop(response_id, None)
+        await self._database.write(lambda tx: rows.delete_one(tx, response_id))
 
     async def head(self, link: Link) -> str | None:
-        """The session's newest answer; None if it has none, or is no session."""
+        """The session's newest whole answer; None if it has none, or is no session."""
         session = link.session
         if session is None:
             return None
-        fresh = self._heads.get((link.subject, link.agent, session))
-        if fresh is not None:
-            return fresh
+        place = (link.subject, link.agent, session)
+        fresh = [
+            (one.created_at, one.id)
+            for one in self._fresh.values()
+            if (one.subject, one.agent, one.session) == place and one.status in rows.WHOLE
+        ]
+        if fresh:
+            return max(fresh)[1]
         now = self._clock()
-        return await self._database.read(lambda tx: rows.newest(tx, link.subject, link.agent, session, now))
+        return await self._database.read(lambda tx: rows.newest(tx, *place, now))
 
-    async def chain(self, link: Link, response_id: str) -> list[StoredResponse]:
-        """The answer and all before it, the oldest first.
+    async def session(self, link: Link) -> Past:
+        """All of the session that is still there; nothing where it has no whole answer."""
+        newest = await self.head(link)
+        if newest is None:
+            return Past()
+        fresh, now = dict(self._fresh), self._clock()
+        return await self._database.read(lambda tx: _session(tx, fresh, newest, now))
 
-        Raises GatewayError(INVALID_REQUEST) with the sentence `previous_response_missing` if it is unknown, expired,
-        failed, or not for this link to go on from.
+    async def chain(self, link: Link, response_id: str) -> Past:
+        """The answer and all before it.
+
+        Raises GatewayError(INVALID_REQUEST) with the sentence `previous_response_missing` if one of them is unknown,
+        expired, deleted or failed, or is not for this link to go on from.
         """
-        fresh = dict(self._fresh)
-        now = self._clock()
-        found = await self._database.read(lambda tx: _chain(tx, fresh, response_id, now))
-        if not found or not _continues(found[-1], link):
+        fresh, now = dict(self._fresh), self._clock()
+        found, whole, gaps = await self._database.read(lambda tx: _chain(tx, fresh, response_id, now))
+        if not whole or not _continues(found[-1], link):
             raise previous_missing(response_id)
-        return found
+        if found[-1].session is not None:
+            newest = await self.head(Link(link.subject, link.agent, found[-1].session))
+            gaps = gaps or newest != response_id
+        return Past(tuple(found), gaps)
+
+    async def check_there(self, answers: Iterable[StoredResponse]) -> None:
+        """Raises GatewayError(INVALID_REQUEST) with `previous_response_missing` if one was deleted or has expired."""
+        names = [one.id for one in answers if one.id not in self._fresh]
+        now = self._clock()
+        found = await self._database.read(lambda tx: [rows.find_without_events(tx, name) for name in names])
+        for name, one in zip(names, found, strict=True):
+            if one is None or not _usable(one, now):
+                raise previous_missing(name)
 
     async def drop_expired(self) -> None:
         """Forget answers that are past their time. Raises GatewayError(UNAVAILABLE)."""
@@ -151,10 +189,6 @@ class Responses:
                 del self._fresh[written.id]
                 if (waiting := self._written.pop(written.id, None)) is not None:
                     waiting.set()
-                if written.session is not None:
-                    key = (written.subject, written.agent, written.session)
-                    if self._heads.get(key) == written.id:
-                        del self._heads[key]
 
 
 def previous_missing(response_id: str) -> GatewayError:
@@ -166,16 +200,61 @@ def _missing(response_id: str) -> GatewayError:
     return GatewayError(Reason.RESPONSE_MISSING, id=response_id[:80])
 
 
-def _chain(tx: Transaction, fresh: dict[str, StoredResponse], last: str, now: float) -> list[StoredResponse]:
+Fresh: TypeAlias = dict[str, StoredResponse]
+
+
+def _usable(one: StoredResponse, now: float) -> bool:
+    return one.status in rows.WHOLE and one.expires_at > now
+
+
+def _chain(tx: Transaction, fresh: Fresh, last: str, now: float) -> tuple[list[StoredResponse], bool, bool]:
+    """The answers up to one; whether they are all there; whether others of their session were deleted."""
     found: list[StoredResponse] = []
     wanted: str | None = last
     while wanted is not None and len(found) < LONGEST_CHAIN:
-        one = fresh.get(wanted) or rows.find(tx, wanted)
-        if one is None or one.expires_at <= now or one.status not in ("completed", "incomplete"):
-            break
+        one = fresh.get(wanted) or rows.find_without_events(tx, wanted)
+        if one is None or not _usable(one, now):
+            return found[::-1], False, True
         found.append(one)
         wanted = one.previous_id
-    return found[::-1]
+    return found[::-1], True, _lost(tx, found)
+
+
+def _session(tx: Transaction, fresh: Fresh, newest: str, now: float) -> Past:
+    """The answers of a session up to its newest. What is gone in between is passed over.
+
+    Where the chain ends before the session does (its head was lost once, or a part has expired), the answer before it
+    in time is the one before.
+    """
+    found: list[StoredResponse] = []
+    passed, gaps, earliest = set[str](), False, inf
+    wanted: str | None = newest
+    while wanted is not None and len(found) < LONGEST_CHAIN:
+        passed.add(wanted)
+        one = fresh.get(wanted) or rows.find_without_events(tx, wanted)
+        usable = one is not None and _usable(one, now)
+        gaps = gaps or not usable
+        if one is not None:
+            earliest = min(earliest, one.created_at)
+            if usable:
+                found.append(one)
+        wanted = one.previous_id if one is not None else None
+        if wanted is None and found:
+            head = found[0]
+            assert head.session is not None
+            wanted = rows.newest(tx, head.subject, head.agent, head.session, now, earliest)
+            gaps = gaps or wanted is not None
+        if wanted in passed:
+            break
+    return Past(tuple(found[::-1]), gaps or _lost(tx, found))
+
+
+def _lost(tx: Transaction, found: list[StoredResponse]) -> bool:
+    """Whether the session of these had others that were deleted."""
+    last = found[0] if found else None
+    return (
+        last is not None and last.session is not None and rows.any_deleted(tx, last.subject, last.agent, last.session)
+    )
 
 
 def _continues(response: StoredResponse, link: Link) -> bool:

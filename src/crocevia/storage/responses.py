@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
+from math import inf
+from typing import Any, Final
 
 import msgspec
-from sqlalchemy import Column, Float, Index, Integer, LargeBinary, Table, Text, bindparam, delete, insert, select, text
+from sqlalchemy import (
+    Column,
+    Float,
+    Index,
+    Integer,
+    LargeBinary,
+    Table,
+    Text,
+    bindparam,
+    delete,
+    insert,
+    or_,
+    select,
+    text,
+    update,
+)
 
 from crocevia.storage.database import Transaction
 from crocevia.storage.metadata import metadata
@@ -14,6 +30,7 @@ from crocevia.storage.statements import Row
 # input: what this request added, output and resource: the answer, events: its stream where it can be replayed;
 # all JSON. chat: where its turn is, which has the same ULID.
 # subject, agent, session: who may go on from it. visible 0: kept for its session only.
+# A deleted answer leaves its place in the chain, empty, until it would have expired.
 responses = Table(
     "responses",
     metadata,
@@ -38,6 +55,10 @@ responses = Table(
 
 
 _c: Final = responses.c
+
+WHOLE: Final = ("completed", "incomplete")
+"""Statuses of answers that others go on from."""
+DELETED: Final = "deleted"
 
 
 class StoredResponse(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,20 +92,30 @@ _PUT: Final = (
     .values({name: bindparam(name) for name in StoredResponse.__struct_fields__})
 )
 _FIND: Final = select(responses).where(_c.id == bindparam("which"))
+_NO_EVENTS: Final = select(*(column for column in _c if column.name != "events")).where(_c.id == bindparam("which"))
+_SESSION: Final = (
+    _c.subject == bindparam("of"),
+    _c.agent == bindparam("by"),
+    _c.session == bindparam("within"),
+)
 _NEWEST: Final = (
     select(_c.id)
     .where(
-        _c.subject == bindparam("of"),
-        _c.agent == bindparam("by"),
-        _c.session == bindparam("within"),
-        _c.status != "failed",
+        *_SESSION,
+        or_(*(_c.status == one for one in WHOLE)),
         _c.expires_at > bindparam("now"),
+        _c.created_at < bindparam("before"),
     )
     .order_by(_c.created_at.desc(), _c.id.desc())
     .limit(1)
 )
+_ANY_DELETED: Final = select(_c.id).where(*_SESSION, _c.status == DELETED).limit(1)
 _UNFINISHED: Final = select(responses).where(_c.status.in_(("queued", "in_progress")))
-_DROP: Final = delete(responses).where(_c.id == bindparam("which"))
+_EMPTY: Final = (
+    update(responses)
+    .where(_c.id == bindparam("which"))
+    .values(status=DELETED, visible=0, input=b"[]", resource=b"{}", events=None)
+)
 _EXPIRE: Final = delete(responses).where(_c.expires_at <= bindparam("now"))
 
 
@@ -99,10 +130,21 @@ def find(tx: Transaction, response_id: str) -> StoredResponse | None:
     return None if row is None else _value(row)
 
 
-def newest(tx: Transaction, subject: str, agent: str, session: str, now: float) -> str | None:
-    """The id of the session's last answer that did not fail."""
-    found: str | None = tx.scalar(_NEWEST, of=subject, by=agent, within=session, now=now)
+def find_without_events(tx: Transaction, response_id: str) -> StoredResponse | None:
+    """The same, for those who go on from it: the stream can be many times as long as the answer."""
+    row = tx.first(_NO_EVENTS, which=response_id)
+    return None if row is None else _value(row)
+
+
+def newest(tx: Transaction, subject: str, agent: str, session: str, now: float, before: float = inf) -> str | None:
+    """The id of the session's last whole answer (before a moment)."""
+    found: str | None = tx.scalar(_NEWEST, of=subject, by=agent, within=session, now=now, before=before)
     return found
+
+
+def any_deleted(tx: Transaction, subject: str, agent: str, session: str) -> bool:
+    """Whether an answer of the session was deleted."""
+    return tx.first(_ANY_DELETED, of=subject, by=agent, within=session) is not None
 
 
 def unfinished(tx: Transaction) -> list[StoredResponse]:
@@ -110,9 +152,9 @@ def unfinished(tx: Transaction) -> list[StoredResponse]:
     return [_value(row) for row in tx.all(_UNFINISHED)]
 
 
-def drop(tx: Transaction, response_id: str) -> bool:
-    """False if there was none."""
-    return tx.run(_DROP, which=response_id) == 1
+def delete_one(tx: Transaction, response_id: str) -> bool:
+    """Empty its place in the chain. False if there is none."""
+    return tx.run(_EMPTY, which=response_id) == 1
 
 
 def expire(tx: Transaction, now: float) -> int:
@@ -121,7 +163,5 @@ def expire(tx: Transaction, now: float) -> int:
 
 
 def _value(row: Row) -> StoredResponse:
-    return StoredResponse(
-        **{name: getattr(row, name) for name in StoredResponse.__struct_fields__ if name != "visible"},
-        visible=bool(row.visible),
-    )
+    fields: dict[str, Any] = {name: getattr(row, name, None) for name in StoredResponse.__struct_fields__}
+    return StoredResponse(**fields | {"visible": bool(row.visible)})

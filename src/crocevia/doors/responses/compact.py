@@ -28,7 +28,7 @@ async def compact(services: Services, request: Request) -> Response:
     """A long input as a short one."""
     given: wire.Request = request.take()
     asked = msgspec.structs.replace(given, tools=None, tool_choice=None, text=None, stream=False, store=False)
-    made = await plan.make(services, request.caller, asked, request.size)
+    made = await plan.make(services, request.caller, asked, request.size, speaks=False)
     draft = msgspec.structs.replace(
         made.draft,
         encode="compact",

@@ -98,7 +98,7 @@ def answer_rows(services: Services, background: Background, max_body: int) -> tu
             "deleteResponse",
             "DELETE",
             "/v1/responses/{response_id}",
-            partial(stored.delete, services),
+            partial(stored.delete, services, background),
             "Forget a stored answer.",
             rule=WRITE,
             result=dict[str, Any],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -20,22 +20,25 @@ from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
 from crocevia.doors.responses.services import Services
 from crocevia.doors.responses.targets import Target
-from crocevia.runtime.answers_store import Link, StoredResponse, previous_missing
+from crocevia.runtime.answers_store import Link, Past, StoredResponse, previous_missing
 from crocevia.runtime.control.operators import Operator
 from crocevia.runtime.gateway import CallDraft, Places
+from crocevia.runtime.session_turns import SessionTurn
 from crocevia.runtime.turns.run_service import ChatPosition, RunRequest, RunSpec
 
 ENCODE: Final = "responses"
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
 _MOST_CHARACTERS_PER_TOKEN: Final = 6  # beyond this no text fits: what may fit is for the provider to say
+_TICK: Final = 1e-4  # seconds
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """One answer to be made. keep: it is stored. given: the items of this request alone, as JSON.
 
-    draft: the call of a model that it is. order: the run of an agent that it is instead.
+    draft: the call of a model that it is. order: the run of an agent that it is instead. past: what it goes on from.
+    turn: its right to speak in its session.
     """
 
     user_id: str
@@ -50,6 +53,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sealing: bool
     stream: bool
     background: bool
+    past: tuple[StoredResponse, ...] = ()
+    turn: SessionTurn | None = None
 
     @property
     def keep(self) -> bool:
@@ -60,6 +65,8 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     ) -> StoredResponse:
         """The row of the answer as it is now. chat: the one in which it is a turn."""
         now = time.time()
+        # Sessions are told in the order of time: a clock that was set back must not change it.
+        earliest = self.past[-1].created_at + _TICK if self.past else 0.0
         return StoredResponse(
             id=shown.id,
             subject=self.link.subject,
@@ -68,7 +75,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
             previous_id=shown.previous_response_id,
             status=shown.status,
             visible=self.resource.store,
-            created_at=now,
+            created_at=max(now, earliest),
             expires_at=now + keep_seconds,
             input=self.given,
             resource=json.encode(shown),
@@ -112,19 +119,54 @@ Local = Mapping[str, list[StoredResponse]]
 
 
 async def make(
-    services: Services, caller: Caller, request: wire.Request, bytes_in: int, local: Local | None = None
+    services: Services,
+    caller: Caller,
+    request: wire.Request,
+    bytes_in: int,
+    local: Local | None = None,
+    *,
+    speaks: bool = True,
 ) -> Plan:
-    """Raises GatewayError for everything that is wrong with the request."""
+    """local: what the connection remembers. speaks: the answer will be part of its session, if it has one.
+
+    Raises GatewayError for everything that is wrong with the request, and where the session is busy.
+    """
     _check(request)
     operator = caller.operator
     target = await services.targets.choose(operator, request.model, agent=caller.agent, override=caller.model)
+    before = await _before(services, operator, target, request, session_of(caller, target), local or {}, speaks)
+    try:
+        return await _planned(services, caller, request, bytes_in, target, before, local or {})
+    except BaseException:
+        if before.turn is not None:
+            before.turn.release()
+        raise
+
+
+class _Before(msgspec.Struct, frozen=True):
+    """What an answer goes on from, and the session it belongs to. named: by a header of this request."""
+
+    past: Past
+    session: str | None
+    named: str | None
+    turn: SessionTurn | None
+
+
+async def _planned(
+    services: Services,
+    caller: Caller,
+    request: wire.Request,
+    bytes_in: int,
+    target: Target,
+    before: _Before,
+    local: Local,
+) -> Plan:
+    operator, session, chain = caller.operator, before.session, before.past.answers
     tools = options.tools(request.tools, request.tool_choice)
     form = options.answer_format(request.text.format if request.text else None, "text.format")
-    named = session_key(caller)
-    chain, session = await _before(services, operator, target, request, named, local or {})
     fresh = items.placed(request.input)
     if any(items.is_reference(place.item) for place in fresh):
-        fresh = [await _followed(services, operator, place, local or {}) for place in fresh]
+        fresh = [await _followed(services, operator, place, local) for place in fresh]
     talk = await _converse(services, target, [*_kept(chain), *fresh])
     messages = _fitting(services, target, request, talk.messages)
     system = _added(request.instructions, caller, talk)
@@ -176,6 +218,7 @@ async def make(
                 named=session is not None,
                 kept=request.store is not False,
                 stays=bool(request.background),
+                gaps=before.past.gaps,
             ),
             tool_calls=request.max_tool_calls,
             resumable=bool(request.background),
@@ -187,12 +230,14 @@ async def make(
         model=target.model,
         order=run,
         resource=shown,
-        link=Link(operator.subject, target.agent, named),
+        link=Link(operator.subject, target.agent, before.named),
         session=session,
         given=json.encode([place.item for place in fresh]),
         sealing="reasoning.encrypted_content" in (request.include or ()) or request.store is not False,
         stream=bool(request.stream),
         background=bool(request.background),
+        past=chain,
+        turn=before.turn,
     )
 
 
@@ -212,31 +257,55 @@ def _check(request: wire.Request) -> None:
         raise GatewayError(Reason.METADATA_LARGE, param="metadata", pairs=pairs, name=key_length, value=value_length)
 
 
+def session_of(caller: Caller, target: Target) -> str | None:
+    """The session that the caller names, without the agent it may be spelled with."""
+    named = session_key(caller)
+    if named is None:
+        return None
+    prefix = f"agent:{target.agent}:"
+    bare = named[len(prefix) :] if named.lower().startswith(prefix.lower()) else named
+    return f"key:{bare or named}"
+
+
 async def _before(
-    services: Services, operator: Operator, target: Target, request: wire.Request, named: str | None, local: Local
-) -> tuple[list[StoredResponse], str | None]:
-    """The answers that this one goes on from, and the session it belongs to."""
-    session = f"key:{named}" if named is not None else None
-    link = Link(operator.subject, target.agent, session)
-    wanted = request.previous_response_id
+    services: Services,
+    operator: Operator,
+    target: Target,
+    request: wire.Request,
+    named: str | None,
+    local: Local,
+    speaks: bool,
+) -> _Before:
+    responses = services.responses
+    wanted, session = request.previous_response_id, named
+    past = Past()
     if wanted is not None:
-        chain = local.get(wanted)
-        if chain is None:
-            chain = await services.responses.chain(link, wanted)
-        elif chain[-1].agent != target.agent:
-            raise previous_missing(wanted)
-        return chain, chain[-1].session or session
+        past = await _chain(services, Link(operator.subject, target.agent, named), wanted, local)
+        session = past.answers[-1].session or named
     # A bare model is a plain model: `user` names its end user there, and starts no session.
-    if session is None and target.agent and request.user and request.user.strip():
+    elif session is None and target.agent and request.user and request.user.strip():
         session = f"user:{request.user.strip()}"
-        link = Link(operator.subject, target.agent, session)
-    newest = await services.responses.head(link)
-    if newest is None:
-        return [], session
-    try:
-        return await services.responses.chain(link, newest), session
-    except GatewayError:
-        return [], session  # it expired in between: the session starts afresh
+    if session is None:
+        return _Before(past, None, named, None)
+    link = Link(operator.subject, target.agent, session)
+    newest = await responses.head(link) if wanted is not None else None
+    turn = await responses.turns.enter((operator.subject, target.agent, session)) if speaks else None
+    if wanted is None:
+        past = await responses.session(link)
+    elif newest == wanted and await responses.head(link) != wanted:
+        raise GatewayError(Reason.SESSION_MOVED, param="previous_response_id")
+    return _Before(past, session, named, turn)
+
+
+async def _chain(services: Services, link: Link, wanted: str, local: Local) -> Past:
+    """The answers up to one. Raises GatewayError(INVALID_REQUEST)."""
+    chain = local.get(wanted)
+    if chain is None:
+        return await services.responses.chain(link, wanted)
+    if chain[-1].agent != link.agent:
+        raise previous_missing(wanted)
+    await services.responses.check_there(one for one in chain if one.visible or one.session is not None)
+    return Past(tuple(chain), gaps=False)
 
 
 async def _followed(services: Services, operator: Operator, place: Placed, local: Local) -> Placed:
@@ -245,14 +314,15 @@ async def _followed(services: Services, operator: Operator, place: Placed, local
     if owner is None:
         return place
     try:
-        stored = local[owner][-1] if owner in local else await services.responses.find(operator.subject, owner)
+        unstored = owner in local and not local[owner][-1].visible
+        stored = local[owner][-1] if unstored else await services.responses.find(operator.subject, owner)
     except GatewayError:
         return place
     told = msgspec.json.decode(stored.resource, type=_Told).output
     return next((Placed(place.path, item) for item in told if item.id == place.item.id), place)
 
 
-def _kept(chain: list[StoredResponse]) -> list[Placed]:
+def _kept(chain: Sequence[StoredResponse]) -> list[Placed]:
     found: list[wire.Item] = []
     for stored in chain:
         found += items.decoded(stored.input)
@@ -365,16 +435,17 @@ def turn_of(answer_id: str) -> str:
 
 
 def position_of(
-    target: Target, chain: list[StoredResponse], *, named: bool, kept: bool, stays: bool
+    target: Target, chain: Sequence[StoredResponse], *, named: bool, kept: bool, stays: bool, gaps: bool = False
 ) -> ChatPosition | None:
     """Where the run belongs. named: it is part of a session that its caller names. kept: its answer is stored.
 
-    stays: it goes on without its caller. The first continuation of a stored answer makes a session of it.
+    stays: it goes on without its caller. The first continuation of a stored answer makes a session of it. gaps: the
+    chat remembers more than the conversation may.
     """
     last = chain[-1] if chain else None
     chat_id = last.chat if last is not None else None
     if named:
-        return ChatPosition(chat_id)
+        return ChatPosition(chat_id, renewed=gaps)
     if stays or target.asks or (kept and (last is not None or target.acts)):
         return ChatPosition(chat_id, None if last is None else turn_of(last.id))
     return None

@@ -47,10 +47,18 @@ class Run:
         self.events: bytes | None = None
         self.told: list[Frame] | None = None
         self.chat = chat
+        self.turn = plan.turn
         self._services = services
 
     async def open(self) -> Work:
         """Admit the call, or begin the run. Raises GatewayError."""
+        try:
+            return await self._opened()
+        except BaseException:
+            self.release()
+            raise
+
+    async def _opened(self) -> Work:
         plan, services = self.plan, self._services
         if self.chat is not None:
             names = frozenset(tool.name for tool in plan.tools.offered)
@@ -87,6 +95,12 @@ class Run:
             await write([*frames, *self.encoder.fail(errors.failure(known), self.resource)])
         finally:
             self._services.responses.running.discard(self.resource.id)
+            self.release()
+
+    def release(self) -> None:
+        """Let the next turn of the session speak: it finds this one's answer, or none."""
+        if self.turn is not None:
+            self.turn.release()
 
     async def _answer(self, call: Work, write: Write) -> None:
         encoder = self.encoder
@@ -111,6 +125,7 @@ class Run:
             self.events = sse([*self.told, *frames])
         self.keep()
         await self.settled()
+        self.release()  # how fast its caller reads is no concern of the session's
         await write(frames)
 
     def fail(self, error: GatewayError, call: Work | None = None) -> None:
@@ -198,6 +213,7 @@ class Background:
     def start(self, run: Run) -> Job:
         """Raises GatewayError if the call is not admitted, or too many run already."""
         if len(self._jobs) >= MOST:
+            run.release()
             raise GatewayError(Reason.BACKGROUND_BUSY, retry_after=5, limit=MOST)
         job = self._job(run)
         run.keep()
@@ -212,8 +228,10 @@ class Background:
                 continue
             if stored.chat is None:
                 run.fail(GatewayError(Reason.ANSWER_LOST))
-            else:
-                self._job(run)
+                continue
+            if stored.session is not None:
+                run.turn = self._services.responses.turns.try_enter((stored.subject, stored.agent, stored.session))
+            self._job(run)
 
     def _job(self, run: Run) -> Job:
         job = Job(run)
@@ -267,6 +285,7 @@ class Background:
             job.frames += run.encoder.fail(errors.failure(known), run.resource)
         finally:
             job.over = True
+            run.release()
             self._jobs.pop(run.resource.id, None)
             job.tell()
 

@@ -27,6 +27,7 @@ LONGEST_SECONDS: Final = 3600.0
 REMEMBERED: Final = 64  # answers that a connection can go on from without a store
 WAITING: Final = 32  # messages that may wait for their turn
 _GOING_AWAY: Final = 1001
+_TRY_AGAIN: Final = 1013
 
 
 async def serve(services: Services, request: Request) -> Socket:
@@ -40,9 +41,10 @@ async def _run(services: Services, caller: Caller, receive: Receive, send: Send)
     try:
         async with asyncio.timeout(LONGEST_SECONDS):
             await connection.work()
+        if connection.flooded:
+            await connection.close(GatewayError(Reason.CONNECTION_FLOODED, limit=WAITING), _TRY_AGAIN)
     except TimeoutError:
-        await connection.refuse(GatewayError(Reason.CONNECTION_OVER))
-        await send({"type": "websocket.close", "code": _GOING_AWAY})
+        await connection.close(GatewayError(Reason.CONNECTION_OVER), _GOING_AWAY)
     finally:
         reader.cancel()
 
@@ -57,28 +59,43 @@ class _Connection:
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._call: Work | None = None
         self._gone = False
+        self.flooded = False
         self.chains: OrderedDict[str, list[StoredResponse]] = OrderedDict()
 
     async def read(self, receive: Receive) -> None:
         """Take messages in while answers are made; a client that leaves ends the one under way."""
         while True:
             message = await receive()
-            if message["type"] == "websocket.disconnect" or self._queue.qsize() >= WAITING:
+            if message["type"] == "websocket.disconnect":
+                self._gone = True
+                break
+            if self._queue.qsize() >= WAITING:
+                self.flooded = True
                 break
             text = message.get("text")
             self._queue.put_nowait(text.encode() if text is not None else message.get("bytes") or b"")
-        self._gone = True
         if self._call is not None:
             self._call.interrupt(Cut.CLIENT_GONE)
         self._queue.put_nowait(None)
 
     async def work(self) -> None:
         """Answer one message after the other."""
-        while (message := await self._queue.get()) is not None:
+        while (message := await self._queue.get()) is not None and not self._ending:
             try:
                 await self._answer(message)
             except Exception as error:
                 await self.refuse(expected(error, "responses"))
+
+    @property
+    def _ending(self) -> bool:
+        """Nobody waits for more answers."""
+        return self._gone or self.flooded
+
+    async def close(self, error: GatewayError, code: int) -> None:
+        """Say why, and end the connection."""
+        await self.refuse(error)
+        if not self._gone:
+            await self._send({"type": "websocket.close", "code": code})
 
     async def refuse(self, error: GatewayError) -> None:
         """Say what was wrong with a message; the connection goes on."""
@@ -97,7 +114,7 @@ class _Connection:
             made = await plan.make(self._services, self._caller, request, len(message), local=self.chains)
             run = Run(self._services, made)
             self._call = await run.open()
-            if self._gone:
+            if self._ending:
                 self._call.interrupt(Cut.CLIENT_GONE)
             await run.drive(self._call, self._write, must_stream=lambda: False)
         except GatewayError:
@@ -108,7 +125,7 @@ class _Connection:
         if run.error is not None:
             self._forget(previous)
         elif run.kept is not None:
-            await self._remember(run.kept, previous, made)
+            self._remember(run.kept, made)
 
     async def _write(self, frames: list[Frame]) -> None:
         # A client takes either of the two events of a failure for the end of its turn: one is enough.
@@ -118,11 +135,8 @@ class _Connection:
         if self._call is not None:
             self._call.bytes_out += sum(len(data) for _, data in frames)
 
-    async def _remember(self, kept: StoredResponse, previous: str | None, made: plan.Plan) -> None:
-        before = self.chains.get(previous or "")
-        if before is None and previous is not None:
-            before = await self._services.responses.chain(made.link, previous)
-        self.chains[kept.id] = [*(before or []), kept]
+    def _remember(self, kept: StoredResponse, made: plan.Plan) -> None:
+        self.chains[kept.id] = [*made.past, kept]
         while len(self.chains) > REMEMBERED:
             self.chains.popitem(last=False)
 

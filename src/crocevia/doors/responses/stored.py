@@ -44,10 +44,13 @@ async def _replay(stored: StoredResponse, start: int, stream: EventStream) -> No
     await stream.end(sse(frames[min(start, len(frames) - 1) :]) + DONE)
 
 
-async def delete(services: Services, request: Request) -> Response:
-    """Forget it."""
-    response_id = request.params["response_id"]
-    await services.responses.delete(request.caller.operator.subject, response_id)
+async def delete(services: Services, background: Background, request: Request) -> Response:
+    """Forget it; one that is still being made ends."""
+    subject, response_id = request.caller.operator.subject, request.params["response_id"]
+    await services.responses.delete(subject, response_id)
+    job = background.find(subject, response_id)
+    if job is not None:
+        await background.cancel(job)
     return Response(200, {"id": response_id, "object": "response", "deleted": True})
 
 

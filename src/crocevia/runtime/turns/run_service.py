@@ -38,6 +38,8 @@ class ChatPosition(msgspec.Struct, frozen=True):
     """None: a new chat."""
     after: str | None = None
     """The turn that the chat must end with, else the run goes to a new one; None: whatever was said in it since."""
+    renewed: bool = False
+    """The chat remembers what it should not: its context becomes the run's history."""
 
 
 class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -148,7 +150,8 @@ class RunService:
         supervisor, chat_id = self._supervisor, session.chat.id
         output = _output(spec, sole_reader=False)
         try:
-            if position.chat_id is None and spec.history:
+            renewed = position.renewed and session.fold.history != spec.history
+            if renewed or (position.chat_id is None and spec.history):
                 context = e.ContextReplaced(turn="", at=now_ms(), items=spec.history)
                 await supervisor.log.append(session.fence, [context])
                 session.fold.apply(context)
