@@ -79,6 +79,20 @@ def test_a_clock_that_steps_back_opens_no_second_budget() -> None:
     refused(ledger, budget, 1, NOON - 200_000)
 
 
+@pytest.mark.parametrize("ahead", [100_000, 40 * 86_400])
+def test_the_day_follows_a_clock_that_jumped_ahead_and_came_back(ahead: float) -> None:
+    ledger, budget = Ledger(), Budget(daily=10, soft=3)
+    ledger.reserve("casa", budget, 4, NOON).settle(4)
+    assert ledger.cross("casa", budget, NOON) is not None
+    ledger.reserve("casa", budget, 6, NOON + ahead).settle(6)
+    back = ledger.status("casa", budget, NOON + 60)
+    assert (back.day, back.spent) == (day_of(NOON, "UTC"), 10)
+    assert ledger.cross("casa", budget, NOON + 60) is None
+    refused(ledger, budget, 1, NOON + 60)
+    tomorrow = day_of(NOON, "UTC").until
+    assert ledger.status("casa", budget, tomorrow).spent == 0
+
+
 def test_ending_twice_counts_once() -> None:
     ledger, budget = Ledger(), Budget(daily=10)
     hold = ledger.reserve("casa", budget, 5, NOON)

@@ -206,6 +206,7 @@ class Reason(StrEnum):
     UNSET_GIVEN = "unset_given"
     NAME_UNKNOWN = "name_unknown", Code.NOT_FOUND
     KEY_SHAPE = "key_shape"
+    PROVIDER_KEY_SHAPE = "provider_key_shape"
     KEY_TWICE = "key_twice"
     KEY_TAKEN = "key_taken"
     ADDRESS_SHAPE = "address_shape"

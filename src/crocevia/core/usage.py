@@ -19,6 +19,11 @@ TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_wr
 N = TypeVar("N", int, float)
 
 
+def add_usd(amount: float, other: float) -> float:
+    """The sum of two sums of money as they are written down: exact to the nano-dollar, without binary dust."""
+    return round(amount + other, 9)
+
+
 def plausible(value: N | None, most: float) -> N | None:
     """The value, or None (unknown) where no call can have consumed or cost that much: below 0, above `most`, NaN."""
     return value if value is not None and 0 <= value <= most else None

@@ -86,10 +86,11 @@ class Reservation:
 class Ledger:
     """Every tenant's day. `now`: Unix seconds."""
 
-    __slots__ = ("_sheets",)
+    __slots__ = ("_earlier", "_sheets")
 
     def __init__(self) -> None:
         self._sheets: dict[str, _Sheet] = {}
+        self._earlier: dict[str, _Sheet] = {}  # of the day before, for when the clock comes back to it
 
     def reserve(self, tenant: str, budget: Budget, estimate: int, now: float) -> Reservation:
         """Set money aside. Raises GatewayError(BUDGET_EXHAUSTED) with `retry_after`; a refused call takes nothing."""
@@ -132,10 +133,23 @@ class Ledger:
         sheet = self._sheets.get(tenant)
         if sheet is not None and sheet.day.since <= now < sheet.day.until:
             return sheet
+        day = day_of(now, budget.timezone)
         if sheet is not None and now < sheet.day.since:
-            return sheet  # a clock that steps back opens no second budget
-        sheet = self._sheets[tenant] = _Sheet(day_of(now, budget.timezone))
+            self._come_back(tenant, sheet, day)
+            return sheet
+        if sheet is not None:
+            self._earlier[tenant] = sheet
+        sheet = self._sheets[tenant] = _Sheet(day)
         return sheet
+
+    def _come_back(self, tenant: str, sheet: _Sheet, day: Day) -> None:
+        """The clock stepped back: the day follows it, with all that was spent since, so no second budget opens."""
+        earlier = self._earlier.pop(tenant, None)
+        if earlier is not None and earlier.day.label == day.label:
+            sheet.settled += earlier.settled + earlier.reserved
+            sheet.corrected += earlier.corrected
+            sheet.alerted = sheet.alerted or earlier.alerted
+        sheet.day = day
 
     def move(self, tenant: str, budget: Budget, now: float) -> None:
         """The tenant's zone changed: today's figures go along, whatever part of them was yesterday there."""

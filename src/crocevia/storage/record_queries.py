@@ -67,6 +67,7 @@ _CONDITIONS: Final[dict[str, ColumnElement[bool]]] = {
 _BEFORE: Final = or_(
     _c.started_at < bindparam("at"), and_(_c.started_at == bindparam("at"), _c.id < bindparam("before"))
 )
+_COSTS: Final = func.round(func.sum(_COST), 9)  # to the nano-dollar, in which costs are whole
 _SUMS: Final = (
     func.count().label("calls"),
     func.sum(_FAILED).label("failed"),
@@ -75,7 +76,7 @@ _SUMS: Final = (
     func.sum(plausible(_c.cache_read_tokens, LARGEST_TOKENS)).label("cache_read_tokens"),
     func.sum(plausible(_c.cache_write_tokens, LARGEST_TOKENS)).label("cache_write_tokens"),
     func.sum(plausible(_c.reasoning_tokens, LARGEST_TOKENS)).label("reasoning_tokens"),
-    func.sum(_COST).label("cost_usd"),
+    _COSTS.label("cost_usd"),
     func.sum(_UNPRICED).label("unpriced"),
     func.count(_FIRST_BYTE).label("timed"),
 )
@@ -101,7 +102,7 @@ _BASES: Final[dict[str, Any]] = {
         _BUCKET,
         func.count().label("calls"),
         func.sum(_FAILED).label("failed"),
-        func.sum(_COST).label("cost_usd"),
+        _COSTS.label("cost_usd"),
     ).group_by(_BUCKET),
     "first_byte": select(_c.first_byte_seconds)
     .where(_FIRST_BYTE.is_not(None))
@@ -118,7 +119,7 @@ _BASES: Final[dict[str, Any]] = {
             _c[name].label("name"),
             func.count().label("calls"),
             func.sum(_FAILED).label("failed"),
-            func.sum(_COST).label("cost_usd"),
+            _COSTS.label("cost_usd"),
             func.sum(_UNPRICED).label("unpriced"),
         )
         .where(_c[name].is_not(None))

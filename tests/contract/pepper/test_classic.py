@@ -419,6 +419,25 @@ def test_a_model_that_never_stops_searching_is_stopped_and_a_failing_backend_is_
     run(work())
 
 
+@requirement("P-CLS-13")
+@pytest.mark.parametrize("at_once", [1, 2, 5])
+def test_three_searches_are_the_most_however_they_are_asked_for(at_once: int) -> None:
+    async def work() -> None:
+        asked: list[str] = []
+
+        async def get(url: str) -> bytes:
+            asked.append(url)
+            return b'{"results":[]}'
+
+        calls = [tool(f"c{n}", "web_search", b'{"query":"pane"}') for n in range(at_once)]
+        engine = Puppet(([*calls, USAGE, Stopped(StopReason.TOOL_USE)],))
+        async with classic_house(engine, search=WebSearch("http://search.test", get), permissions=ALL) as place:
+            assert (await place.ask()).status == 200
+        assert len(asked) == 3
+
+    run(work())
+
+
 @requirement("P-CLS-14")
 def test_limits_and_budget_are_the_projects() -> None:
     async def work() -> None:

@@ -17,6 +17,7 @@ from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.plan import Plan, Totals, spent
 from crocevia.core.turn.questions import Answer, Approval, Escalation, Steer, failure, question, readable
 from crocevia.core.turn.run_request import RunRequest, continued
+from crocevia.core.usage import add_usd
 
 Ending = Literal["completed", "cancelled", "failed"]
 
@@ -196,7 +197,7 @@ def _titled(turn: Turn, entry: e.ChatTitleUpdated) -> None:
 
 def _title_answered(turn: Turn, entry: e.TitleAnswered) -> None:
     turn.title_answer = entry
-    turn.known_cost += entry.cost_usd or 0
+    turn.known_cost = add_usd(turn.known_cost, entry.cost_usd or 0)
 
 
 def _cancelling(turn: Turn, entry: e.CancelAsked) -> None:
@@ -301,7 +302,7 @@ def _model_answered(turn: Turn, entry: e.ModelAnswered) -> None:
     if not instance.inflight:
         raise e.Unreadable("an answer to a call that nobody made")
     instance.apply_answer(entry)
-    turn.known_cost += entry.cost_usd or 0
+    turn.known_cost = add_usd(turn.known_cost, entry.cost_usd or 0)
     for escalation in turn.escalations.values():
         escalation.ignored = escalation.ignored or (escalation.parent == instance.id and escalation.delivered)
     for index, tool in enumerate(entry.calls):
@@ -318,7 +319,7 @@ def _model_failed(turn: Turn, entry: e.ModelFailed) -> None:
         raise e.Unreadable("the failure of a call that nobody made")
     limits = turn.plan.limits
     instance.apply_failure(entry, limits.attempts, limits.interruptions)
-    turn.known_cost += entry.cost_usd or 0
+    turn.known_cost = add_usd(turn.known_cost, entry.cost_usd or 0)
     instance.settle()
 
 
@@ -330,7 +331,7 @@ def _compacting(turn: Turn, entry: e.Compacting) -> None:
 def _context_answered(turn: Turn, entry: e.ContextAnswered) -> None:
     instance = turn.instances[entry.instance]
     instance.apply_context(entry)
-    turn.known_cost += entry.cost_usd or 0
+    turn.known_cost = add_usd(turn.known_cost, entry.cost_usd or 0)
     instance.settle()
 
 
@@ -360,7 +361,7 @@ def _tool_complete(turn: Turn, entry: e.ToolComplete) -> None:
     instance = turn.instances[call.instance]
     instance.totals += entry.usage
     instance.totals += Totals(tool_calls=0 if call.refusal else max(0, 1 - entry.usage.tool_calls))
-    turn.known_cost += entry.usage.cost_usd or 0
+    turn.known_cost = add_usd(turn.known_cost, entry.usage.cost_usd or 0)
     instance.settle()
 
 

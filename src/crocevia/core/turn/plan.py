@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec import Struct
 
 from crocevia.core.catalogue import ToolRule
-from crocevia.core.usage import Usage
+from crocevia.core.usage import Usage, add_usd
 
 ToolKind = Literal["server", "client", "knowledge"]
 CardKind = Literal["server", "client", "knowledge", "caller"]
@@ -107,7 +107,7 @@ class Totals(Struct, frozen=True, kw_only=True):
         return Totals(
             input_tokens=self.input_tokens + other.input_tokens,
             output_tokens=self.output_tokens + other.output_tokens,
-            cost_usd=self.cost_usd + other.cost_usd if known else None,  # type: ignore[operator]  # both known
+            cost_usd=add_usd(self.cost_usd, other.cost_usd) if known else None,  # type: ignore[arg-type]  # both known
             duration_ms=self.duration_ms + other.duration_ms,
             tool_calls=self.tool_calls + other.tool_calls,
         )

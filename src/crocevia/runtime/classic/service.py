@@ -103,6 +103,7 @@ class Exchange:
         self._taken: tuple[Prepared, ...] = ()
         self._native: tuple[str, ...] = ()
         self._pages: list[Page] = []
+        self._searched = 0
         self.gone = False
 
     @property
@@ -144,7 +145,7 @@ class Exchange:
                 return None
             answer, model = found
             usage = _summed(usage, answer.usage)
-            if not answer.tool_calls or self._search is None:
+            if not answer.tool_calls or self._search is None or searches == MOST_SEARCHES:
                 break
             messages += await self._looked_up(answer)
         if question.conversation is not None:
@@ -205,7 +206,10 @@ class Exchange:
         assert self._search is not None
         results: list[Message] = []
         for call in answer.tool_calls:
-            told, pages, failed = await self._search.run(call)
+            told, pages, failed = websearch.NO_MORE
+            if self._searched < MOST_SEARCHES:
+                self._searched += 1
+                told, pages, failed = await self._search.run(call)
             self._pages += pages
             results.append(ToolMessage(call_id=call.id, content=told, is_error=failed))
         return [_repeated(answer), *results]

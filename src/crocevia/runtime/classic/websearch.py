@@ -53,6 +53,10 @@ class _Query(msgspec.Struct):
     query: str
 
 
+NO_MORE: Final[tuple[str, list[Page], bool]] = ('{"error":"no more searches; answer with what you have"}', [], True)
+"""What `WebSearch.run` gives, where nothing is searched any more."""
+
+
 class WebSearch:
     """url: the backend's address, without `/search`. results: how many the model is given."""
 

@@ -39,12 +39,19 @@ _LABEL: Final = re.compile(r"[^\x00-\x1f\x7f]*[^\s\x00-\x1f\x7f][^\x00-\x1f\x7f]
 _HEADER_SAFE: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
 _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET: Final = re.compile(r"[!-~]{8,4096}")
+_PROVIDER_KEY: Final = re.compile(r"[!-~]{1,4096}")
 
 
 def check_secret(secret: Any, place: str, problems: Problems) -> None:
     """A key is at least 8 visible ASCII characters: it travels in a header."""
     if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
         problems.append(Problem(place, say(Reason.KEY_SHAPE)))
+
+
+def check_provider_key(secret: Any, place: str, problems: Problems) -> None:
+    """Whatever a provider wants in its header: local servers take `EMPTY`, `none` or a letter."""
+    if not isinstance(secret, str) or not _PROVIDER_KEY.fullmatch(secret):
+        problems.append(Problem(place, say(Reason.PROVIDER_KEY_SHAPE)))
 
 
 def check_value(table: str, spec: Any, place: str, problems: Problems) -> None:

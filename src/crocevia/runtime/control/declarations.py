@@ -26,7 +26,7 @@ from crocevia.core.declared import (
 )
 from crocevia.core.errors import Reason, say
 from crocevia.runtime.control import toml
-from crocevia.runtime.control.checks import check_secret, check_value
+from crocevia.runtime.control.checks import check_provider_key, check_secret, check_value
 
 Spec: TypeAlias = EngineSpec | ModelSpec | ProjectSpec | UserSpec | RecipeSpec | AgentSpec | TeamSpec
 Known: TypeAlias = Mapping[str, Mapping[str, Spec]]
@@ -292,7 +292,8 @@ def _entry(table: str, place: str, item: Any, secrets: dict[str, str], problems:
         place = place_of(table, name)
     secret = fields.pop(SECRETS[table], None) if table in SECRETS else None
     if secret is not None:
-        check_secret(secret, f"{place}.{SECRETS[table]}", problems)
+        check = check_provider_key if table == "engines" else check_secret
+        check(secret, f"{place}.{SECRETS[table]}", problems)
     unset = _unset(table, fields, place, problems)
     if table == "agents":
         _read_objects(fields, place, problems)
