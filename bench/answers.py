@@ -1,7 +1,9 @@
 """The responses door: `python -m bench.answers`. CPU per answer by who gives it and how; memory of stored answers.
 
 `crocevia serve` with a scripted engine, one client. CPU is the server's, all threads, in microseconds per answer, in
-the quietest of five parts: whatever else the machine does makes every one dearer. Memory is what the server's
+the quietest of five parts: whatever else the machine does makes every one dearer. Each figure is told on the error
+output as soon as it is known, since all of them take minutes on a busy machine; `--against REV` measures another commit
+before this tree and adds the ratios, this tree over that one. Memory is what the server's
 proportional memory grew by, in MiB, at its highest while answers were made and stored, and at the end.
 """
 
@@ -23,6 +25,7 @@ from typing import Any
 
 from websockets.asyncio.client import connect
 
+from .against import checked_out
 from .processes import SERVER_CPU, pss_mib, running, wait_for
 from .servers import free_port
 
@@ -77,6 +80,7 @@ class Server:
                 await once()
             costs.append((self.cpu_us - before) / (count // PARTS))
         self.figures[name] = round(min(costs))
+        print(f"{name}: {self.figures[name]} us", file=sys.stderr, flush=True)
 
 
 class Link:
@@ -105,9 +109,12 @@ class Link:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Server]:
+def serving(folder: Path, source: Path | None = None) -> Iterator[Server]:
+    """source: the folder that holds the package to be run; by default the installed one."""
     home, port = folder / "home", free_port()
     env = {name: value for name, value in os.environ.items() if not name.startswith("CROCEVIA_")}
+    if source is not None:
+        env["PYTHONPATH"] = str(source)
     command = [sys.executable, "-m", "crocevia.cli"]
     init = [*command, "init", "--json", "--home", str(home)]
     made = json.loads(subprocess.run(init, env=env, capture_output=True, text=True, check=True).stdout)
@@ -118,6 +125,8 @@ def serving(folder: Path) -> Iterator[Server]:
     serve = [*command, "serve", "--home", str(home), "--port", str(port)]
     with running(serve, cpus=SERVER_CPU, log=folder / "serve.log", env=env) as process:
         wait_for(lambda: process.poll() is not None or _probe(port) == b"", seconds=30)
+        if process.poll() is not None:  # whoever listens there is not ours
+            raise SystemExit(f"crocevia serve does not run:\n{(folder / 'serve.log').read_text()}")
         yield Server(process.pid, port, made["operator_token"])
 
 
@@ -190,19 +199,30 @@ async def memory(server: Server, count: int) -> dict[str, float]:
     return {"at the most": round(max(highest, after) - before, 1), "at the end": round(after - before, 1)}
 
 
-async def _run(answers: int, stored: int) -> dict[str, Any]:
-    with tempfile.TemporaryDirectory() as folder, serving(Path(folder)) as server:
+async def _run(answers: int, stored: int, source: Path | None = None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder, serving(Path(folder), source) as server:
         await costs(server, answers)
-        risen = await memory(server, stored)
+        risen = await memory(server, stored) if stored else {}
         return {"cpu_us_per_answer": server.figures, f"mib_of_{stored}_stored": risen}
+
+
+def _against(revision: str, answers: int) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as folder:
+        there = asyncio.run(_run(answers, 0, checked_out(revision, Path(folder))))["cpu_us_per_answer"]
+    here = asyncio.run(_run(answers, 0))["cpu_us_per_answer"]
+    return {
+        name: {revision: there[name], "here": here[name], "ratio": round(here[name] / there[name], 3)} for name in here
+    }
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=1000, help="per figure of CPU")
-    parser.add_argument("--stored", type=int, default=10_000)
+    parser.add_argument("--stored", type=int, default=10_000, help="0: leave the memory out")
+    parser.add_argument("--against", metavar="REV", help="this tree after another commit, CPU only")
     asked = parser.parse_args()
-    print(json.dumps(asyncio.run(_run(asked.answers, asked.stored)), indent=2))
+    found = _against(asked.against, asked.answers) if asked.against else asyncio.run(_run(asked.answers, asked.stored))
+    print(json.dumps(found, indent=2))
 
 
 if __name__ == "__main__":
