@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 import sys
-from typing import Any
+from contextlib import suppress
+from typing import Any, Final
 
 from crocevia.app.logs import configure
 from crocevia.app.protocol import allow_files, listen
@@ -16,6 +18,10 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.home import Home
 
 __all__ = ["create_app", "run"]
+
+_M_MMAP_THRESHOLD: Final = -3
+_M_ARENA_MAX: Final = -8
+_LARGE_BLOCK: Final = 256 * 1024  # bytes
 
 
 def create_app(settings: Settings, home: Home, log: Any = None) -> App:
@@ -38,6 +44,7 @@ def run(settings: Settings, home: Home) -> int:
 async def _serve(settings: Settings, home: Home) -> int:
     log = configure(settings.log)
     allow_files()
+    _give_memory_back()
     grace = settings.calls.drain_seconds
     try:
         listener = listen(settings.server.host, settings.server.port)
@@ -62,6 +69,17 @@ async def _serve(settings: Settings, home: Home) -> int:
                 raise
             raise app.failure from None
     return 0
+
+
+def _give_memory_back() -> None:
+    """Have glibc return large blocks to the system when they are freed.
+
+    By itself it learns from the first large body that is freed to keep all that are not larger.
+    """
+    with suppress(OSError, AttributeError):  # another C library
+        libc = ctypes.CDLL(None)
+        libc.mallopt(_M_MMAP_THRESHOLD, _LARGE_BLOCK)
+        libc.mallopt(_M_ARENA_MAX, 2)  # else every thread that decodes a body keeps one of its own
 
 
 def _announce(app: App, address: tuple[Any, ...], log: Any) -> None:

@@ -136,6 +136,7 @@ class Exchange:
 
     def disconnect(self) -> None:
         """The connection is gone."""
+        self.body = b""
         if not self.response_complete:
             self.disconnected = True
             self._tell()
@@ -237,6 +238,7 @@ class Exchange:
 
     def _end(self) -> None:
         self.response_complete = True
+        self.body = b""  # of whoever was refused while it came
         self._hung_up = None
         self._wake()
         if self.keep_alive:

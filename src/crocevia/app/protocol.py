@@ -157,6 +157,9 @@ class Protocol(HttpToolsProtocol):
         if exc is None:
             self.transport.close()
         self.parser = None  # type: ignore[assignment]  # as uvicorn has it
+        # Each knows the other: what they hold would wait for the collector, and floods of refused callers hold much.
+        self.cycle = self._answering = None  # type: ignore[assignment]
+        self.pipeline.clear()
 
     def handle_websocket_upgrade(self) -> None:
         self.transport = cast("asyncio.Transport", Gathered(self.transport, self.loop, self.stall_seconds))

@@ -20,6 +20,7 @@ from crocevia.app.responses import is_enabled, open_responses
 from crocevia.app.site import site_door
 from crocevia.app.store import watch_store
 from crocevia.app.turns import open_turns
+from crocevia.asgi.body import BodyRoom
 from crocevia.asgi.http import Front
 from crocevia.asgi.site import Site
 from crocevia.asgi.types import Application, Receive, Scope, Send
@@ -144,6 +145,7 @@ def _front(settings: Settings) -> Front:
         cors_origins=server.cors_origins,
         proxies=networks(server.trusted_proxies),
         public_url=server.public_url,
+        room=BodyRoom(server.bodies_in_flight_bytes),
     )
 
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
-from crocevia.asgi.body import UPLOAD_SECONDS, ClientGone, body_pieces, read_body
+from crocevia.asgi.body import UPLOAD_SECONDS, BodyRoom, ClientGone, body_pieces, read_body
 from crocevia.asgi.hangup import on_disconnect, run_until_disconnect
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Headers, Receive, Scope, Send
@@ -132,6 +132,8 @@ class Front(msgspec.Struct, frozen=True, kw_only=True):
     """Whose forwarding headers are believed."""
     public_url: str | None = None
     """Where callers reach the server, if it was said."""
+    room: BodyRoom = msgspec.field(default_factory=BodyRoom)
+    """What the bodies of all requests share while they are read."""
 
 
 class Door(msgspec.Struct, frozen=True, kw_only=True):
@@ -258,11 +260,13 @@ class Request(Generic[C]):
 
     async def read(self, limit: int, seconds: float = UPLOAD_SECONDS) -> bytes:
         """The whole body. Raises GatewayError: TOO_LARGE above `limit` bytes, INVALID_REQUEST if it takes longer than
-        `seconds`; ClientGone.
+        `seconds` or hardly comes, UNAVAILABLE if too many others are being read; ClientGone.
         """
         # Most bodies came with their head. Our own server can tell, and then no timer is set and taken back.
         ready = getattr(self._receive, "ready", False)
-        return await read_body(self.receive, limit, self.length, None if ready else seconds)
+        caller = self._heads.get(b"x-pepper-key") or self._heads.get(b"authorization")
+        seconds_left = None if ready else seconds
+        return await read_body(self.receive, limit, self.length, seconds_left, room=self.front.room, caller=caller)
 
     def pieces(self, limit: int) -> AsyncIterator[bytes]:
         """The body as it comes. Raises GatewayError(TOO_LARGE) above `limit` bytes, ClientGone."""

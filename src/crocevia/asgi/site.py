@@ -8,6 +8,7 @@ from typing import Any, Final, cast
 from urllib.parse import parse_qsl
 
 from crocevia.asgi.answers import expected, refuse
+from crocevia.asgi.body import LARGE, aside
 from crocevia.asgi.cors import allowed, preflight
 from crocevia.asgi.hangup import race, wait_disconnect
 from crocevia.asgi.http import (
@@ -142,7 +143,10 @@ async def _handle(door: Door, request: Request[Any]) -> Answer:
     if operation.body is not None:
         data = await request.read(operation.max_body, door.body_seconds)
         request.size = len(data)
-        request.body = door.decode(data, operation.body)
+        if request.size < LARGE:
+            request.body = door.decode(data, operation.body)
+        else:
+            request.body = await aside(request.size, door.decode, data, operation.body)
         del data  # as large as a file that is read meanwhile
     return await operation.handler(request)
 

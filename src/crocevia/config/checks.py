@@ -16,7 +16,8 @@ def check(settings: Settings, problems: list[Problem]) -> None:
     if not 0 <= settings.server.port <= 65535:
         problems.append(Problem("server.port", say(Reason.NUMBER_BETWEEN, least=0, most=65535)))
     named = {"calls": Calls, "limits": Limits}
-    for path in ("server.max_body_bytes", *(f"{at}.{name}" for at in named for name in named[at].__struct_fields__)):
+    named_sizes = ("server.max_body_bytes", "server.bodies_in_flight_bytes")
+    for path in (*named_sizes, *(f"{at}.{name}" for at in named for name in named[at].__struct_fields__)):
         table, _, name = path.partition(".")
         if not 0 < getattr(getattr(settings, table), name) < 1e12:
             problems.append(Problem(path, say(Reason.NUMBER_POSITIVE)))

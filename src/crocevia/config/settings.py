@@ -39,6 +39,10 @@ class Server(_Settings, frozen=True, kw_only=True):
     """
     max_body_bytes: int = 32 * 1024 * 1024
     """The largest request body of `/agent` and the classic API, in bytes."""
+    bodies_in_flight_bytes: int = 256 * 1024 * 1024
+    """What the bodies of all requests may have together while they are read, in bytes; more wait, then are refused with
+    503. One key never has more than half.
+    """
 
 
 class Log(_Settings, frozen=True, kw_only=True):

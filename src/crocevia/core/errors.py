@@ -137,6 +137,7 @@ class Reason(StrEnum):
     TOOL_REPEATED = "tool_repeated"
     PARAMETERS_NOT_OBJECT = "parameters_not_object"
     BODY_TOO_SLOW = "body_too_slow"
+    BODIES_BUSY = "bodies_busy", Code.UNAVAILABLE
     MODEL_MISSING = "model_missing", Code.UNAVAILABLE
     PART_REFUSED = "part_refused"
     FILES_MANY = "files_many"

@@ -84,11 +84,15 @@ def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) ->
             answer = await _answer(request, each, as_json=as_json)
             return _response(request, answer, as_json=as_json)
         except Exception as error:
-            known = expected(error, "panel")
-            failed = _failed(request, known)
-            return _with_retry(json_view(failed) if as_json else html_view(request, failed), known)
+            return _refusal(request, error, as_json=as_json)
 
     return endpoint
+
+
+def _refusal(request: PageRequest, error: Exception, *, as_json: bool) -> Response:
+    known = expected(error, "panel")
+    failed = _failed(request, known)
+    return _with_retry(json_view(failed) if as_json else html_view(request, failed), known)
 
 
 async def _waiting(services: Services) -> int:

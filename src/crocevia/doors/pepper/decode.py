@@ -66,7 +66,7 @@ def _attempt(problems: list[GatewayError] | None, work: Callable[P, T], *args: P
     try:
         return work(*args, **kwargs)
     except GatewayError as error:
-        problems.append(error)
+        problems.append(error.with_traceback(None))  # else it would hold the request by the frames it came through
         return None
 
 

@@ -32,7 +32,7 @@ async def _examine(gateway: Gateway, request: wire.Request, project: ProjectSpec
             route = await gateway.attach(route, found.attachments, decode.wants(project))
         estimate = gateway.estimate(project, route)
     except GatewayError as error:
-        problems.append(error)
+        problems.append(error.with_traceback(None))
     if estimate is not None and estimate.refusal is not None:
         problems.append(estimate.refusal)
     return reports.Report(
