@@ -135,3 +135,14 @@ def test_a_flood_of_addresses_takes_no_more_memory_than_was_allowed() -> None:
     for number in range(5000):
         lockout.failed(str(number), number / 1000, loopback=False)
     assert len(lockout._records) <= 100
+
+
+def test_wrong_secrets_of_many_machines_count_together() -> None:
+    lockout = Lockout(LockoutRules(max_attempts=10, window=60, max_total=5))
+    for number in range(5):
+        assert lockout.wait_for_all(number) == 0
+        lockout.failed(f"machine {number}", number, loopback=False)
+    lockout.failed("local", 5, loopback=True)  # this machine's own are only answered ever later
+    assert lockout.wait_for_all(5) == 55
+    assert lockout.wait("machine 0", 5) == 0
+    assert lockout.wait_for_all(61) == 0

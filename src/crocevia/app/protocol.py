@@ -6,9 +6,12 @@ And without its patience with peers that have stopped reading or sending.
 from __future__ import annotations
 
 import asyncio
+import re
 import socket
 from collections import deque
+from collections.abc import Iterable
 from contextlib import suppress
+from functools import lru_cache
 from typing import Any, ClassVar, Final, cast
 from urllib.parse import unquote
 
@@ -30,10 +33,38 @@ _HEAD_TOO_LARGE: Final = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 )
 _BETWEEN, _HEAD, _BODY = range(3)  # what of a message the peer is sending
-_MALFORMED: Final = (
-    b"HTTP/1.1 400 Bad Request\r\ncontent-type: text/plain; charset=utf-8\r\ncontent-length: 30\r\n"
-    b"connection: close\r\n\r\nInvalid HTTP request received."
+
+
+def _refusal(status: str, text: str, *headers: str) -> bytes:
+    lines = (f"HTTP/1.1 {status}", "content-type: text/plain; charset=utf-8", f"content-length: {len(text)}", *headers)
+    return "\r\n".join((*lines, "connection: close", "", text)).encode()
+
+
+_MALFORMED: Final = _refusal("400 Bad Request", "Invalid HTTP request received.")
+_ONE_HOST: Final = _refusal("400 Bad Request", "A request has exactly one Host header: a name or an address.")
+_NOT_CHUNKED: Final = _refusal("501 Not Implemented", "The only Transfer-Encoding is chunked.")
+_CODED: Final = _refusal(
+    "415 Unsupported Media Type", "Bodies are taken as they are, without Content-Encoding.", "accept-encoding: identity"
 )
+_HOST: Final = re.compile(rb"(?:[A-Za-z0-9._~-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{0,5})?")
+
+
+@lru_cache(maxsize=256)
+def _is_host(value: bytes) -> bool:
+    return _HOST.fullmatch(value) is not None
+
+
+def _fault(headers: Iterable[tuple[bytes, bytes]], version: str) -> bytes | None:
+    """The refusal of a head that two programs in a row could take for two things, or whose body nobody here reads."""
+    hosts = 0
+    for name, value in headers:
+        if name == b"host":
+            hosts += 1 if _is_host(value) else 2
+        elif name == b"transfer-encoding" and value.strip().lower() != b"chunked":
+            return _NOT_CHUNKED
+        elif name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
+            return _CODED
+    return None if hosts == 1 or (hosts == 0 and version == "1.0") else _ONE_HOST
 
 
 class Protocol(HttpToolsProtocol):
@@ -58,6 +89,7 @@ class Protocol(HttpToolsProtocol):
         self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
         self._answering: Exchange | None = None  # `cycle` is the newest, which may have to wait for its turn
         self._leaving = False
+        self._fault: bytes | None = None  # what is said of a head that was refused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
@@ -73,7 +105,7 @@ class Protocol(HttpToolsProtocol):
         except httptools.HttpParserUpgrade as offer:
             self._consider(data[offer.args[0] :])
         except httptools.HttpParserError:
-            self._refuse(_MALFORMED)
+            self._refuse(self._fault or _MALFORMED)
         else:
             self._expect()
 
@@ -181,6 +213,9 @@ class Protocol(HttpToolsProtocol):
         self._forgive()
         parser, scope = self.parser, cast("dict[str, Any]", self.scope)
         version = parser.get_http_version()
+        self._fault = _fault(self.headers, version)
+        if self._fault is not None:
+            raise ValueError("a head that is refused")  # ends the parser's work; nobody sees it
         scope["method"] = parser.get_method().decode("ascii")
         if version != "1.1":
             scope["http_version"] = version

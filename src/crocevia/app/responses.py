@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -12,7 +14,8 @@ from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.asgi.http import Door
 from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
-from crocevia.core.forwarding import networks
+from crocevia.config import Server as ServerSettings
+from crocevia.core.forwarding import address, networks
 from crocevia.documents.fetch import FetchPolicy
 from crocevia.doors.responses import Background, Services, Targets, responses_door
 from crocevia.engines.e5.engine import E5Engine, is_installed
@@ -79,6 +82,8 @@ def rules(settings: Settings) -> Rules:
     proxy = auth.trusted_proxy
     return Rules(
         mode=auth.mode,
+        hosts=_own_names(settings.server),
+        only_loopback=_is_loopback(settings.server.host),
         token=auth.token,
         password=auth.password,
         proxies=networks((*settings.gateway.trusted_proxies, *settings.server.trusted_proxies)),
@@ -87,6 +92,21 @@ def rules(settings: Settings) -> Rules:
         allow_users=proxy.allow_users,
         allow_loopback=proxy.allow_loopback,
     )
+
+
+def _own_names(server: ServerSettings) -> frozenset[str]:
+    """By which the server knows itself, in lower case."""
+    public = urlsplit(server.public_url).hostname if server.public_url else None
+    names = {server.host.lower(), *([public.lower()] if public else [])}
+    if not _is_loopback(server.host):
+        own = socket.gethostname().lower()
+        names |= {own, f"{own}.local"}
+    return frozenset(names)
+
+
+def _is_loopback(host: str) -> bool:
+    found = address(host)
+    return host == "localhost" or (found is not None and found.is_loopback)
 
 
 def lockout(auth: Auth) -> LockoutRules:

@@ -130,8 +130,8 @@ async def read_body(
     room: BodyRoom | None = None,
     caller: Hashable = None,
 ) -> bytes:
-    """The whole body. declared: its Content-Length, if any. seconds: None where nothing is left to wait for. room: where
-    it is counted, as one of `caller`.
+    """The whole body. declared: its Content-Length, if any. seconds: None where nothing is left to wait for.
+    room: where it is counted, as one of `caller`.
 
     Raises GatewayError: TOO_LARGE above `limit` bytes, INVALID_REQUEST after `seconds` or if it hardly comes,
     UNAVAILABLE without room; ClientGone.

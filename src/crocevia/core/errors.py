@@ -295,6 +295,7 @@ class Reason(StrEnum):
     # The responses door.
     SCOPE_MISSING = "scope_missing", Code.FORBIDDEN
     PROXY_ATTRIBUTION = "proxy_attribution", Code.FORBIDDEN
+    HOST_UNKNOWN = "host_unknown", Code.FORBIDDEN
     AUTH_ATTEMPTS = "auth_attempts", Code.RATE_LIMITED
     SESSION_RESERVED = "session_reserved"
     SESSION_LONG = "session_long"

@@ -24,6 +24,8 @@ class LockoutRules(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds."""
     exempt_loopback: bool = True
     """This machine is never locked out; its wrong secrets are only answered ever later."""
+    max_total: int = 200
+    """Wrong secrets of all other machines within `window`, after which only known secrets are listened to."""
     max_entries: int = 10_000
     """Addresses that are remembered at most."""
 
@@ -42,6 +44,7 @@ class Lockout:
     def __init__(self, rules: LockoutRules) -> None:
         self._rules = rules
         self._records: dict[str, _Record] = {}
+        self._all = SlidingWindow(rules.window)
 
     @property
     def clear(self) -> bool:
@@ -55,6 +58,10 @@ class Lockout:
             return 0
         return max(1, math.ceil(record.until - now))
 
+    def wait_for_all(self, now: float) -> int:
+        """Whole seconds until a secret that nobody has shown before is listened to; 0 means now."""
+        return self._all.wait(self._rules.max_total, now)
+
     def failed(self, who: str, now: float, *, loopback: bool) -> float:
         """Count a wrong secret; how long to hold its answer back."""
         record = self._records.get(who)
@@ -65,6 +72,7 @@ class Lockout:
         record.failures.add(now)
         if loopback and self._rules.exempt_loopback:
             return float(min(LAST_DELAY, FIRST_DELAY * 2 ** (min(record.failures.total, _COUNTED) - 1)))
+        self._all.add(now)
         if record.failures.total >= self._rules.max_attempts:
             record.until = now + self._rules.lockout
             record.failures = SlidingWindow(self._rules.window)

@@ -39,6 +39,10 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     """`proxies`: whose forwarding headers are believed. Secrets None: there is none of that kind."""
 
     mode: Mode = "token"
+    hosts: frozenset[str] = frozenset()
+    """Names by which the server may be reached in mode `none`, besides those of the loopback."""
+    only_loopback: bool = False
+    """The server listens on the loopback alone."""
     token: str | None = None
     password: str | None = None
     proxies: tuple[Network, ...] = ()
@@ -143,6 +147,16 @@ def same_origin(credentials: Credentials) -> bool:
     if origin is None:
         return True
     return urlsplit(origin).netloc.lower() == credentials.headers.get("host", "").lower()
+
+
+def is_known_host(credentials: Credentials, rules: Rules) -> bool:
+    """Whether the request is for a name of ours: a foreign page can have any other name point at this machine."""
+    host = credentials.headers.get("host", "").lower()
+    found = address(host)
+    if found is not None:  # no name, so nobody could point it elsewhere
+        return found.is_loopback or str(found) in rules.hosts or not rules.only_loopback
+    name = host.rpartition(":")[0] or host
+    return name in rules.hosts or name == "localhost" or name.endswith(".localhost")
 
 
 def declared_scopes(credentials: Credentials) -> frozenset[str]:

@@ -27,9 +27,11 @@ from crocevia.policy.operators import (
     client,
     declared_scopes,
     forwarded,
+    is_known_host,
     is_local,
     same_origin,
 )
+from crocevia.policy.rate_limits import client_network
 from crocevia.runtime.catalogue import digest
 from crocevia.runtime.control.api_keys import PREFIX
 from crocevia.runtime.control.context import Control
@@ -89,6 +91,8 @@ class Operators:
         if bearer is not None and bearer.startswith(PREFIX):
             return await self._by_key(bearer, address)
         if self._rules.mode == "none":
+            if not is_known_host(credentials, self._rules):
+                raise GatewayError(Reason.HOST_UNKNOWN)
             if not same_origin(credentials):
                 raise GatewayError(Reason.UNAUTHENTICATED)
             return self._operator("gateway-auth:none", declared_scopes(credentials))
@@ -102,6 +106,8 @@ class Operators:
 
     async def _by_secret(self, credentials: Credentials, address: Address | None) -> Operator:
         self._check_lockout(address)
+        if credentials.bearer is not None and credentials.bearer not in self._known:
+            self._check_total()
         found = by_secret(credentials, self._rules, self._is_token)
         if found is None:
             raise GatewayError(Reason.UNAUTHENTICATED)
@@ -135,6 +141,11 @@ class Operators:
         if wait:
             raise GatewayError(Reason.AUTH_ATTEMPTS, retry_after=wait)
 
+    def _check_total(self) -> None:
+        wait = self._lockout.wait_for_all(self._clock())
+        if wait:
+            raise GatewayError(Reason.AUTH_ATTEMPTS, retry_after=wait)
+
     async def _fail(self, address: Address | None) -> None:
         loopback = address is None or address.is_loopback
         delay = self._lockout.failed(_place(address), self._clock(), loopback=loopback)
@@ -156,7 +167,7 @@ async def open_operators(control: Control, rules: Rules, lockout: LockoutRules) 
 
 
 def _place(address: Address | None) -> str:
-    return _LOCAL if address is None else str(address)
+    return _LOCAL if address is None else client_network(str(address))
 
 
 @lru_cache(maxsize=256)
