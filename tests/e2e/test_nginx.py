@@ -128,6 +128,9 @@ def test_errors_keep_their_status_headers_and_words(tmp_path: Path) -> None:
             assert headers["x-pepper-limit-remaining"] == "0"
             status, _, body = await post(port, b'{"messages":"' + b"x" * (33 * 1024 * 1024) + b'"}')
             assert (status, error(body)) == (413, "richiesta_troppo_grande")
+            status, headers, body = await post(port, b"", **{"content-length": str(42 * 1024 * 1024)})
+            assert (status, error(body)) == (413, "richiesta_troppo_grande")  # nginx's own refusal
+            assert headers["content-type"] == "application/json"
             status, _, body = await post(port, b"{}", **{"x-pepper-key": ""})
             assert (status, error(body)) == (401, "non_autorizzato")
             status, headers, body = await post(port, b"{", path="/api.php")

@@ -7,6 +7,7 @@ import sqlite3
 import pytest
 
 from crocevia.config import Server, Settings
+from crocevia.panel import auth
 from crocevia.panel.web import local_path
 from crocevia.policy.rate_limits import RateLimiter, client_network
 from crocevia.runtime.control.init import setup_link
@@ -253,3 +254,38 @@ def test_a_new_setup_link_ends_the_sessions_of_the_password_before() -> None:
             assert (await place.get("/panel")).status_code == 303
 
     run(work(), 40)
+
+
+def test_strangers_lock_out_neither_a_known_browser_nor_a_right_link(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "PER_ACCOUNT", (3, 900.0))
+
+    async def work() -> None:
+        settings = Settings(server=Server(trusted_proxies=("127.0.0.0/8",)))
+        async with site(settings) as place:
+            wrong = "/panel/setup?token=" + "A" * 43
+            form = {"password": PASSWORD, "again": PASSWORD}
+            guesses = [await place.post(wrong, form, **{"x-forwarded-for": f"10.0.1.{n}"}) for n in range(4)]
+            assert [answer.status_code for answer in guesses] == [401] * 3 + [429]
+            await place.enter()  # by the right link, all the same
+            cookies = dict(place.client.cookies)
+            place.client.cookies.clear()
+            strangers = [await _sign_in(place, "wrong", **{"x-forwarded-for": f"10.0.0.{n}"}) for n in range(4)]
+            assert strangers == [401] * 3 + [429]
+            assert await _sign_in(place) == 429
+            name, _, proof = cookies[auth.BROWSER].partition(".")
+            forged = f"{auth.BROWSER}={name[1:]}x.{proof}"
+            assert await _sign_in(place, cookie=forged) == 429
+            known = {"cookie": f"{auth.BROWSER}={cookies[auth.BROWSER]}"}
+            assert await _sign_in(place, **known) == 303
+            place.client.cookies.clear()
+            assert [await _sign_in(place, "wrong", **known) for _ in range(11)] == [401] * 10 + [429]
+
+    run(work(), 50)
+
+
+def test_the_form_of_a_stranger_is_small() -> None:
+    async def work() -> None:
+        async with site() as place:
+            assert (await place.post("/panel/login", {"password": "x" * 20_000})).status_code == 413
+
+    run(work(), 30)

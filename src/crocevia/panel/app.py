@@ -22,6 +22,8 @@ from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, html_view, j
 from crocevia.panel.services import Services
 from crocevia.panel.state import State
 from crocevia.panel.web import (
+    LARGEST_FORM,
+    LARGEST_OF_STRANGERS,
     Page,
     PageRequest,
     PageResponse,
@@ -117,7 +119,8 @@ async def _answer(request: PageRequest, each: Page, *, as_json: bool) -> PageRes
 
 async def _form(request: PageRequest) -> list[tuple[str, str]]:
     kind = request.http.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return await read_form(request.http) if kind == "application/x-www-form-urlencoded" else []
+    most = LARGEST_OF_STRANGERS if request.session is None else LARGEST_FORM
+    return await read_form(request.http, most) if kind == "application/x-www-form-urlencoded" else []
 
 
 def _response(request: PageRequest, answer: PageResponse, *, as_json: bool) -> Response:
@@ -125,8 +128,7 @@ def _response(request: PageRequest, answer: PageResponse, *, as_json: bool) -> R
         return json_view(answer) if as_json else html_view(request, answer)
     if isinstance(answer, Redirect):
         response: Response = RedirectResponse(answer.to, HTTPStatus.SEE_OTHER, headers=PRIVATE)
-        if answer.cookie is not None:
-            name, value, seconds = answer.cookie
+        for name, value, seconds in answer.cookies:
             response.set_cookie(
                 name, value, seconds, path="/panel", secure=request.secure, httponly=True, samesite="strict"
             )

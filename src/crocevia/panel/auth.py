@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 ACCOUNT: Final = "operator"
 COOKIE: Final = "crocevia_session"
 SESSION_SECONDS: Final = 7 * 86_400
+BROWSER: Final = "crocevia_browser"
+BROWSER_SECONDS: Final = 365 * 86_400
 PASSWORD: Final = "panel_password"  # noqa: S105  # the name of the row that holds its argon2 hash
 SHORTEST: Final = 10
 LONGEST: Final = 1000
@@ -48,8 +50,8 @@ async def is_setup_token(request: PageRequest, token: str) -> bool:
 
 async def set_up(request: PageRequest, token: str, password: str) -> str:
     """Set the password with the setup link; returns the new session's cookie. Raises GatewayError(UNAUTHENTICATED)."""
-    count_attempt(request)
-    if not await is_setup_token(request, token):
+    if not await is_setup_token(request, token):  # a right link never counts, and strangers cannot shut it
+        count_attempt(request)
         raise GatewayError(Reason.SETUP_LINK_USED)
     hashed = await _hash(request, password)
     cookie, now = secrets.token_urlsafe(32), time.time()
@@ -67,7 +69,7 @@ async def set_up(request: PageRequest, token: str, password: str) -> str:
 
     if not await request.services.database.write(work):
         raise GatewayError(Reason.SETUP_LINK_USED)
-    request.state.by_address.clear(client_network(request.address))
+    _forget_attempts(request)
     return cookie
 
 
@@ -77,8 +79,7 @@ async def sign_in(request: PageRequest, password: str) -> str:
     hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(request, hashed, password):
         raise GatewayError(Reason.PASSWORD_WRONG)
-    request.state.by_address.clear(client_network(request.address))
-    request.state.by_account.clear(ACCOUNT)
+    _forget_attempts(request)
     cookie, now = secrets.token_urlsafe(32), time.time()
 
     def work(tx: Transaction) -> None:
@@ -95,8 +96,7 @@ async def change_password(request: PageRequest, old: str, new: str) -> None:
     hashed = await request.services.database.read(lambda tx: meta.get(tx, PASSWORD))
     if hashed is None or not await _verify(request, hashed, old):
         raise GatewayError(Reason.PASSWORD_WRONG)
-    request.state.by_address.clear(client_network(request.address))
-    request.state.by_account.clear(ACCOUNT)
+    _forget_attempts(request)
     changed = await _hash(request, new)
     session = request.signed_in
 
@@ -126,13 +126,46 @@ async def sign_out(request: PageRequest) -> None:
 
 
 def count_attempt(request: PageRequest) -> None:
-    """Count an attempt of this address and of the account. Raises GatewayError(RATE_LIMITED) with `retry_after`."""
-    address, state = client_network(request.address), request.state
+    """Count an attempt of this address and of the account, or of a browser that signed in before: strangers cannot
+    lock it out. Raises GatewayError(RATE_LIMITED) with `retry_after`.
+    """
+    browser, state = known_browser(request), request.state
+    if browser is not None:
+        seconds = state.by_address.wait(browser, PER_ADDRESS[0])
+        if seconds:
+            raise GatewayError(Reason.ATTEMPTS_MANY, retry_after=seconds, seconds=seconds)
+        state.by_address.count(browser)
+        return
+    address = client_network(request.address)
     seconds = max(state.by_address.wait(address, PER_ADDRESS[0]), state.by_account.wait(ACCOUNT, PER_ACCOUNT[0]))
     if seconds:
         raise GatewayError(Reason.ATTEMPTS_MANY, retry_after=seconds, seconds=seconds)
     state.by_address.count(address)
     state.by_account.count(ACCOUNT)
+
+
+def known_browser(request: PageRequest) -> str | None:
+    """The name that a browser was given when somebody signed in with it."""
+    name, _, proof = request.http.cookies.get(BROWSER, "").partition(".")
+    return f"browser {name}" if name and hmac.compare_digest(proof, _proof(request, name)) else None
+
+
+def cookies(request: PageRequest, session: str) -> tuple[tuple[str, str, int], ...]:
+    """What a browser gets that has signed in: its session, and a name if it has none."""
+    found = [(COOKIE, session, SESSION_SECONDS)]
+    if known_browser(request) is None:
+        name = secrets.token_urlsafe(16)
+        found.append((BROWSER, f"{name}.{_proof(request, name)}", BROWSER_SECONDS))
+    return tuple(found)
+
+
+def _proof(request: PageRequest, name: str) -> str:
+    return _digest(request, f"browser {name}")
+
+
+def _forget_attempts(request: PageRequest) -> None:
+    request.state.by_address.clear(known_browser(request) or client_network(request.address))
+    request.state.by_account.clear(ACCOUNT)
 
 
 async def _hash(request: PageRequest, password: str) -> str:

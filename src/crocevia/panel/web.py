@@ -20,6 +20,7 @@ from crocevia.runtime.control.audit import Actor
 
 Theme = Literal["auto", "light", "dark"]
 LARGEST_FORM: Final = 3 << 20
+LARGEST_OF_STRANGERS: Final = 16 << 10
 _FIELDS: Final = 500
 
 
@@ -102,8 +103,8 @@ class Redirect(msgspec.Struct, frozen=True):
     """A 303."""
 
     to: str
-    cookie: tuple[str, str, int] | None = None
-    """Name, value and lifetime in seconds."""
+    cookies: tuple[tuple[str, str, int], ...] = ()
+    """Name, value and lifetime in seconds of each."""
 
 
 PageResponse: TypeAlias = PageView | Redirect | Response
@@ -122,9 +123,9 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the same path with `.json` gives the context as JSON."""
 
 
-async def read_form(request: Request) -> list[tuple[str, str]]:
+async def read_form(request: Request, most: int = LARGEST_FORM) -> list[tuple[str, str]]:
     """The fields of a posted form. Raises GatewayError INVALID_REQUEST or TOO_LARGE."""
-    body = await read_body(request, LARGEST_FORM)
+    body = await read_body(request, most)
     try:
         return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=_FIELDS, errors="strict")
     except ValueError:
@@ -138,7 +139,7 @@ async def read_body(request: Request, most: int) -> bytes:
         async for piece in request.stream():
             body += piece
             if len(body) > most:
-                raise GatewayError(Reason.TOO_LARGE, limit=f"{most >> 20} MB")
+                raise GatewayError(Reason.TOO_LARGE, limit=f"{most >> 20} MB" if most >> 20 else f"{most >> 10} KB")
     except ClientDisconnect:
         raise GatewayError(Reason.INVALID_REQUEST) from None
     return bytes(body)

@@ -55,7 +55,7 @@ async def do_setup(request: PageRequest) -> PageResponse:
         cookie = await auth.set_up(request, request.query.get("token", ""), request.form.get("password", ""))
     except GatewayError as error:
         return _page(request, "setup", context, error)
-    return Redirect("/panel", (auth.COOKIE, cookie, auth.SESSION_SECONDS))
+    return Redirect("/panel", auth.cookies(request, cookie))
 
 
 async def show_login(request: PageRequest) -> PageResponse:
@@ -79,12 +79,12 @@ async def do_login(request: PageRequest) -> PageResponse:
             raise
         ready = await auth.is_set_up(request)
         return _page(request, "login", Entrance(account=auth.ACCOUNT, ready=ready, next=wanted), error)
-    return Redirect(wanted, (auth.COOKIE, cookie, auth.SESSION_SECONDS))
+    return Redirect(wanted, auth.cookies(request, cookie))
 
 
 async def do_logout(request: PageRequest) -> PageResponse:
     await auth.sign_out(request)
-    return Redirect("/panel/login?done=signed_out", (auth.COOKIE, "", 0))
+    return Redirect("/panel/login?done=signed_out", ((auth.COOKIE, "", 0),))
 
 
 async def do_preferences(request: PageRequest) -> PageResponse:
@@ -93,7 +93,7 @@ async def do_preferences(request: PageRequest) -> PageResponse:
     for name, allowed in (("language", i18n.LANGUAGES), ("theme", ("auto", "light", "dark"))):
         value = request.form.get(name)
         if value in allowed:
-            return Redirect(back, (f"crocevia_{name}", str(value), _YEAR))
+            return Redirect(back, ((f"crocevia_{name}", str(value), _YEAR),))
     return Redirect(back)
 
 
