@@ -310,12 +310,12 @@ class Reason(StrEnum):
     AGENT_WITHOUT_MODEL = "agent_without_model", Code.UNAVAILABLE
     FIELD_NEEDED = "field_needed"
     PART_UNKNOWN = "part_unknown"
-    ITEM_UNKNOWN = "item_unknown"
     ITEMS_MANY = "items_many"
     ROLE_UNKNOWN = "role_unknown"
     FILE_ID_UNKNOWN = "file_id_unknown"
     OUTPUT_MISSING = "output_missing"
     OUTPUT_WITHOUT_CALL = "output_without_call"
+    OUTPUT_REPEATED = "output_repeated"
     COMPACTION_UNKNOWN = "compaction_unknown"
     INPUT_EMPTY = "input_empty"
     CHAT_EMPTY = "chat_empty"

@@ -29,6 +29,8 @@ class RunRequest(Struct, frozen=True, kw_only=True, omit_defaults=True):
     door: str = "responses"
     encode: str = "responses"
     bytes_in: int = 0
+    repaired: tuple[str, ...] = ()
+    """What was left out or mended of what the caller sent, for the record of the first call."""
 
 
 class _Flat(Struct, frozen=True):

@@ -8,7 +8,7 @@ from typing import Any, Final
 from crocevia.asgi.document import About, describing
 from crocevia.asgi.http import SOCKET, Door, Operation
 from crocevia.core import json
-from crocevia.doors.responses import chat, compact, create, embeddings, models, queries, socket, stored, wire
+from crocevia.doors.responses import chat, compact, create, embeddings, models, plan, queries, socket, stored, wire
 from crocevia.doors.responses.caller import READ, WRITE, authenticate
 from crocevia.doors.responses.chat import wire as chat_wire
 from crocevia.doors.responses.errors import refuse
@@ -51,7 +51,7 @@ def responses_door(
 
 
 def _decode(data: bytes, kind: Any) -> Any:
-    return json.decode(data or b"{}", kind)
+    return plan.read(data) if kind is wire.Request else json.decode(data or b"{}", kind)
 
 
 def answer_rows(services: Services, background: Background, max_body: int) -> tuple[Operation, ...]:

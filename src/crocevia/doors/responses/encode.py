@@ -6,8 +6,8 @@ frame is `event`, `data` and a blank line, with LF only.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Raw
@@ -24,11 +24,13 @@ from crocevia.core.events import (
     ToolCallStarted,
     pieces,
 )
-from crocevia.doors.responses import wire
+from crocevia.doors.responses import options, wire
 from crocevia.doors.responses.frames import Frame
 from crocevia.doors.responses.items import Sealed, seal
 from crocevia.runtime.turns.run_service import RunEvent, StepEnded
 
+_NONE_TOLD: Final[Mapping[str, options.Told]] = {}
+_CallItem: TypeAlias = wire.CallItem | wire.CustomCallItem
 Ending = Literal["completed", "incomplete"]
 
 
@@ -46,19 +48,27 @@ _RAW: Final = _Thinking("reasoning", "content_part", "content_index", wire.Reaso
 
 
 class _Call(msgspec.Struct):
-    """A tool call that is being spelled out."""
+    """A tool call that is being spelled out. known: as what the caller knows its tool."""
 
     id: str
     index: int
     call_id: str
-    name: str
+    known: options.Told
     sent: list[str] = []
 
 
 class Encoder:
     """The state of one answer. `items`: what is finished, in the order of its opening. quiet: no frames are wanted."""
 
-    def __init__(self, response_id: str = "", *, sealing: bool = False, quiet: bool = False) -> None:
+    def __init__(
+        self,
+        response_id: str = "",
+        *,
+        sealing: bool = False,
+        quiet: bool = False,
+        told: Mapping[str, options.Told] = _NONE_TOLD,
+    ) -> None:
+        self._told = told
         self.sequence = 0
         self._own = response_id.removeprefix("resp_")
         self._finished: dict[int, Raw] = {}
@@ -159,9 +169,10 @@ class Encoder:
         self._text.append(text)
         if self._quiet:
             return
-        data = b"%b%d,%b%b%b" % (_DELTA, self.sequence, self._text_head, json.encode(text), b',"logprobs":[]}')
-        self.sequence += 1
-        self._out.append(("response.output_text.delta", data))
+        for piece in pieces(text):
+            data = b"%b%d,%b%b%b" % (_DELTA, self.sequence, self._text_head, json.encode(piece), b',"logprobs":[]}')
+            self.sequence += 1
+            self._out.append(("response.output_text.delta", data))
 
     def _open_text(self) -> None:
         self._text_id, self._text_index = self._name("msg")
@@ -295,15 +306,18 @@ class Encoder:
     def _start_call(self, event: ToolCallStarted) -> None:
         self._close_thought()
         self._close_text()
-        call = _Call(*self._name("fc"), event.id, event.name)
+        known = self._told.get(event.name) or options.Told(event.name, None, False)
+        call = _Call(*self._name("ctc" if known.custom else "fc"), event.id, known)
         self._calls[event.index] = call
-        item = self._call_item(call, "", "in_progress")
+        item = _call_item(call, "", "in_progress")
         self.emit("response.output_item.added", {"output_index": call.index, "item": item})
 
     def _spell_call(self, event: ToolCallDelta) -> None:
         call = self._calls.get(event.index)
-        if call is not None and event.fragment:
-            call.sent.append(event.fragment)
+        if call is None or not event.fragment:
+            return
+        call.sent.append(event.fragment)
+        if not call.known.custom:  # the text of a free-form tool is inside its arguments
             self._deltas("response.function_call_arguments", _at(call), event.fragment)
 
     def _end_call(self, event: ToolCallDone) -> None:
@@ -312,14 +326,16 @@ class Encoder:
         self._done_call(self._calls.pop(event.index), bytes(event.call.arguments).decode(), "completed")
 
     def _done_call(self, call: _Call, arguments: str, status: str) -> None:
-        if not call.sent and arguments:
-            self._deltas("response.function_call_arguments", _at(call), arguments)
-        done = {**_at(call), "name": call.name, "arguments": arguments}
-        self.emit("response.function_call_arguments.done", done)
-        self._finish(call.index, self._call_item(call, arguments, status))
-
-    def _call_item(self, call: _Call, arguments: str, status: str) -> wire.CallItem:
-        return wire.CallItem(id=call.id, call_id=call.call_id, name=call.name, arguments=arguments, status=status)
+        if call.known.custom:
+            arguments = options.input_of(arguments.encode()) if status == "completed" else ""
+            self._deltas("response.custom_tool_call_input", _at(call), arguments)
+            self.emit("response.custom_tool_call_input.done", {**_at(call), "input": arguments})
+        else:
+            if not call.sent and arguments:
+                self._deltas("response.function_call_arguments", _at(call), arguments)
+            done = {**_at(call), "name": call.known.name, "arguments": arguments}
+            self.emit("response.function_call_arguments.done", done)
+        self._finish(call.index, _call_item(call, arguments, status))
 
     # frames
 
@@ -332,7 +348,7 @@ class Encoder:
         self._count += 1
         return self._count - 1
 
-    def _finish(self, index: int, item: wire.MessageItem | wire.CallItem | wire.ReasoningItem) -> None:
+    def _finish(self, index: int, item: wire.MessageItem | _CallItem | wire.ReasoningItem) -> None:
         self._finished[index] = Raw(json.encode(item))
         self.emit("response.output_item.done", {"output_index": index, "item": self._finished[index]})
 
@@ -366,6 +382,16 @@ _ADD: Final[dict[type, Any]] = {
     OpaqueBlock: Encoder._keep,
     StepEnded: Encoder._step,
 }
+
+
+def _call_item(call: _Call, said: str, status: str) -> _CallItem:
+    """said: the arguments, or the text of a free-form tool."""
+    name, space = call.known.name, call.known.namespace or UNSET
+    if call.known.custom:
+        return wire.CustomCallItem(
+            id=call.id, call_id=call.call_id, name=name, input=said, status=status, namespace=space
+        )
+    return wire.CallItem(id=call.id, call_id=call.call_id, name=name, arguments=said, status=status, namespace=space)
 
 
 def _at(call: _Call) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""Items of the wire -> messages of a conversation, each in its own place; nothing is flattened into text."""
+"""Items of the wire and their parts -> messages of a conversation, each in its own place; nothing is flattened."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-from collections import deque
+import re
+from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -18,16 +19,24 @@ from crocevia.core.messages import (
     FilePart,
     Message,
     Opaque,
+    Part,
     TextPart,
     ToolCall,
     ToolMessage,
     UserMessage,
 )
-from crocevia.doors.responses import parts, wire
-from crocevia.doors.responses.parts import Placing
+from crocevia.doors.responses import wire
 from crocevia.runtime.gateway import Attachment, Prepared
 
 _ID: Final = 80
+_KIND: Final = re.compile(r"[\w.:-]{1,40}")  # of an item that is skipped, as the record tells it
+_LOCAL: Final = frozenset({"local_shell_call", "local_shell_call_output"})
+_CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
+_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+_TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
+_PICTURES: Final = frozenset({"input_image", "image_url"})
+_ONLY_FILES: Final = "User sent file(s) with no text."  # their text is in the system prompt, for this request alone
+_FILES: Final = frozenset({"input_file", "file"})
 
 
 class Placed(NamedTuple):
@@ -51,7 +60,7 @@ class Conversation(msgspec.Struct, frozen=True):
     paths: tuple[str, ...] = ()
     """Where each message stands in the request."""
     repaired: tuple[str, ...] = ()
-    """Paths of arguments that were no object."""
+    """For the record: paths of arguments that were no object, and items that no model can be given."""
 
 
 class Sealed(msgspec.Struct, frozen=True):
@@ -76,6 +85,113 @@ def unseal(text: str | None) -> Sealed | None:
         return None
 
 
+# parts of a content
+
+
+def text_of(part: wire.Part, path: str) -> str | None:
+    """The text of a part of words; None for a file or picture. Raises GatewayError for any other kind."""
+    if part.type in _TEXTS:
+        if part.text is None:
+            raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.text", field=f"{path}.text")
+        return part.text
+    if part.type == "refusal":
+        return part.refusal or ""
+    if part.type in _PICTURES or part.type in _FILES:
+        return None
+    raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}.type", path=f"{path}.type")
+
+
+def joined(content: str | list[wire.Part] | None, path: str) -> str:
+    """A content that is nothing but text. Raises GatewayError where it is more."""
+    if content is None or isinstance(content, str):
+        return content or ""
+    found = []
+    for index, part in enumerate(content):
+        text = text_of(part, f"{path}[{index}]")
+        if text is None:
+            raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}[{index}].type", path=f"{path}[{index}].type")
+        found.append(text)
+    return "".join(found)
+
+
+def source(part: wire.Part, path: str) -> Attachment | None:
+    """Where the bytes of a file or picture are; None for text."""
+    if part.type in _PICTURES:
+        return _picture(part, path)
+    return _file(part, path) if part.type in _FILES else None
+
+
+def _picture(part: wire.Part, path: str) -> Attachment:
+    if part.source is not None:
+        return _spelled(part.source, path, picture=True)
+    address = part.image_url.url if isinstance(part.image_url, wire.ImageAddress) else part.image_url
+    if not address:
+        raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.image_url", field=f"{path}.image_url")
+    return Attachment(param=path, url=address, kind="image")
+
+
+def _file(part: wire.Part, path: str) -> Attachment:
+    if part.source is not None:
+        return _spelled(part.source, path, picture=False)
+    told, inside = (part, path) if part.file is None else (part.file, f"{path}.file")
+    if told.file_id is not None:
+        raise GatewayError(Reason.FILE_ID_UNKNOWN, param=f"{inside}.file_id", path=f"{inside}.file_id")
+    name, data = told.filename, told.file_data
+    if data is not None and data[:5].lower() != "data:":
+        return Attachment(param=path, data=data, kind="document", name=name)
+    address = data or told.file_url
+    if not address:
+        raise GatewayError(Reason.FIELD_NEEDED, param=f"{inside}.file_data", field=f"{inside}.file_data")
+    return Attachment(param=path, url=address, kind="document", name=name)
+
+
+def _spelled(spelled: wire.Source, path: str, *, picture: bool) -> Attachment:
+    if spelled.type not in ("url", "base64"):
+        raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}.source.type", path=f"{path}.source.type")
+    needed = "url" if spelled.type == "url" else "data"
+    value = getattr(spelled, needed)
+    if not value:
+        raise GatewayError(Reason.FIELD_NEEDED, param=f"{path}.source.{needed}", field=f"{path}.source.{needed}")
+    return Attachment(
+        param=path,
+        **{needed: value},
+        kind="image" if picture else "document",
+        media_type=spelled.media_type,
+        name=spelled.filename,
+    )
+
+
+class Placing:
+    """Puts what was prepared in where it belongs: documents' text beside the instructions, pictures in the message."""
+
+    def __init__(self, prepared: Mapping[str, Prepared]) -> None:
+        self._prepared = prepared
+        self.documents: list[str] = []
+
+    def parts(self, content: str | list[wire.Part] | None, path: str) -> tuple[Part, ...]:
+        """The parts of a message of the user's."""
+        if content is None or isinstance(content, str):
+            return (TextPart(text=content),) if content else ()
+        found: list[Part] = []
+        for index, part in enumerate(content):
+            where = f"{path}[{index}]"
+            text = text_of(part, where)
+            if text is not None:
+                found.append(TextPart(text=text))
+            elif (prepared := self._prepared.get(where)) is not None:
+                found += self._place(prepared)
+        if not found and content:
+            found.append(TextPart(text=_ONLY_FILES))
+        return tuple(found)
+
+    def _place(self, prepared: Prepared) -> list[Part]:
+        self.documents += [part.text for part in prepared.parts if isinstance(part, TextPart)]
+        return [part for part in prepared.parts if isinstance(part, FilePart)]
+
+
+# items
+
+
 def placed(given: str | list[wire.Item] | None, base: str = "input") -> list[Placed]:
     """The items of an input; a string is one message of the user's."""
     if given is None:
@@ -91,6 +207,28 @@ def is_reference(item: wire.Item) -> bool:
     return item.type == "item_reference" or (item.type is None and item.role is None)
 
 
+def readable(item: Raw) -> Raw:
+    """An item whose kind is known as it is; of any other, whatever its shape, the kind alone."""
+    try:
+        kind = msgspec.json.decode(item, type=_Kind).type
+    except msgspec.MsgspecError:
+        return item
+    return item if kind is None or kind in _ADD else Raw(json.encode({"type": kind}))
+
+
+class _Kind(msgspec.Struct, frozen=True):
+    type: str | None = None
+
+
+def declared(items: Iterable[Placed]) -> list[tuple[str, list[wire.Tool]]]:
+    """Tools that stand among the items, with their places."""
+    return [
+        (f"{place.path}.tools", place.item.tools)
+        for place in items
+        if place.item.type == "additional_tools" and place.item.tools
+    ]
+
+
 def owner_of(item: wire.Item) -> str | None:
     """The id of the answer that a referenced item is part of; None if it is none of ours."""
     parts = (item.id or "").split("_")
@@ -101,12 +239,12 @@ def sources(items: Iterable[Placed]) -> list[Attachment]:
     """Everything that has to be prepared in: files of this request, pictures of all."""
     found: list[Attachment] = []
     for path, item, kept in items:
-        name = "output" if item.type == "function_call_output" else "content"
+        name = "output" if item.type in _OUTPUTS else "content"
         content = item.output if name == "output" else item.content
         if isinstance(content, str) or content is None:
             continue
         for index, part in enumerate(content):
-            one = parts.source(part, f"{path}.{name}[{index}]")
+            one = source(part, f"{path}.{name}[{index}]")
             if one is not None and (one.kind == "image" or not kept):
                 found.append(one)
     return found
@@ -117,18 +255,36 @@ def converse(items: Sequence[Placed], prepared: Mapping[str, Prepared]) -> Conve
     building = _Building(prepared)
     for place in items:
         building.outputs_of(place)
+    _check_outputs(items)
     for place in items:
         if not place.kept:
             building.begin_fresh()
-        _ADD[_kind(place)](building, place)
+        _ADD.get(kind_of(place.item), _Building.skip)(building, place)
     return building.whole()
 
 
-def _kind(place: Placed) -> str:
-    kind = place.item.type or ("message" if place.item.role is not None else "item_reference")
-    if kind not in _ADD:
-        raise GatewayError(Reason.ITEM_UNKNOWN, param=f"{place.path}.type", path=f"{place.path}.type")
-    return kind
+def kind_of(item: wire.Item) -> str:
+    return item.type or ("message" if item.role is not None else "item_reference")
+
+
+def _check_outputs(items: Sequence[Placed]) -> None:
+    """Raises GatewayError for a second result of the same call; what an earlier version let in goes on."""
+    open_calls = Counter(_call_id(place.item) for place in items if place.item.type in _CALLS)
+    for path, item, kept in items:
+        if item.type not in _OUTPUTS:
+            continue
+        call_id = _call_id(item)
+        open_calls[call_id] -= 1
+        if open_calls[call_id] == -1 and not kept and call_id in _asked(items):
+            raise GatewayError(Reason.OUTPUT_REPEATED, param=path, path=path, id=call_id[:_ID])
+
+
+def _asked(items: Sequence[Placed]) -> set[str]:
+    return {_call_id(place.item) for place in items if place.item.type in _CALLS}
+
+
+def _call_id(item: wire.Item) -> str:
+    return item.call_id or (item.id if item.type in _LOCAL else None) or ""
 
 
 class _Building:
@@ -157,21 +313,21 @@ class _Building:
 
     def outputs_of(self, place: Placed) -> None:
         """Results are looked for by id: they need not stand right behind their calls."""
-        if place.item.type == "function_call_output":
-            call_id = _needed(place, "call_id", place.item.call_id)
+        if place.item.type in _OUTPUTS:
+            call_id = _needed(place, "call_id", _call_id(place.item))
             self._outputs.setdefault(call_id, deque()).append(place)
 
     def message(self, place: Placed) -> None:
         role, content = place.item.role, place.item.content
         path = f"{place.path}.content"
         if role in ("system", "developer"):
-            if text := parts.joined(content, path):
+            if text := joined(content, path):
                 self._system.append(text)
         elif role == "assistant":
             if self._calls and not self._text:
                 self._close()
             self._begin(place)
-            self._text.append(parts.joined(content, path))
+            self._text.append(joined(content, path))
         elif role == "user":
             self._close()
             said = self._placing.parts(content, path)
@@ -182,20 +338,34 @@ class _Building:
 
     def function_call(self, place: Placed) -> None:
         item = place.item
-        call_id = _needed(place, "call_id", item.call_id)
-        name = _needed(place, "name", item.name)
-        self._asked.add(call_id)
-        self._begin(place)
+        name = wire.full_name(_needed(place, "name", item.name), item.namespace)
         arguments, repaired = json.as_object((item.arguments or "{}").encode("utf-8", "surrogatepass"))
         if repaired:
             self._repaired.append(f"{place.path}.arguments")
+        self._call(place, name, arguments)
+
+    def custom_tool_call(self, place: Placed) -> None:
+        """A free-form tool is a function of one text."""
+        name = wire.full_name(_needed(place, "name", place.item.name), place.item.namespace)
+        self._call(place, name, Raw(json.encode({"input": place.item.input or ""})))
+
+    def local_shell_call(self, place: Placed) -> None:
+        """A command that ran on the caller's machine, with its result; without one it cannot be told."""
+        if _call_id(place.item) in self._outputs:
+            self._call(place, "local_shell", Raw(json.encode(place.item.action or {})))
+        else:
+            self.skip(place)
+
+    def _call(self, place: Placed, name: str, arguments: Raw) -> None:
+        call_id = _needed(place, "call_id", _call_id(place.item))
+        self._asked.add(call_id)
+        self._begin(place)
         self._calls.append(ToolCall(id=call_id, name=name, arguments=arguments))
 
     def function_call_output(self, place: Placed) -> None:
-        if place.item.call_id not in self._asked:
-            raise GatewayError(
-                Reason.OUTPUT_WITHOUT_CALL, param=place.path, path=place.path, id=(place.item.call_id or "")[:_ID]
-            )
+        call_id = _call_id(place.item)
+        if call_id not in self._asked:
+            raise GatewayError(Reason.OUTPUT_WITHOUT_CALL, param=place.path, path=place.path, id=call_id[:_ID])
         self._close()
 
     def reasoning(self, place: Placed) -> None:
@@ -214,6 +384,14 @@ class _Building:
 
     def item_reference(self, place: Placed) -> None:
         """What could be followed was; the rest adds nothing."""
+
+    def additional_tools(self, place: Placed) -> None:
+        """They are among the tools of the request already."""
+
+    def skip(self, place: Placed) -> None:
+        """A kind of item that no model can be given: left out, and told in the record."""
+        kind = place.item.type or ""
+        self._repaired.append(f"{place.path}: {kind if _KIND.fullmatch(kind) else '?'}")
 
     def whole(self) -> Conversation:
         self._close()
@@ -268,10 +446,13 @@ class _Building:
 _ADD: Final = {
     "message": _Building.message,
     "function_call": _Building.function_call,
-    "function_call_output": _Building.function_call_output,
+    "custom_tool_call": _Building.custom_tool_call,
+    "local_shell_call": _Building.local_shell_call,
+    **dict.fromkeys(_OUTPUTS, _Building.function_call_output),
     "reasoning": _Building.reasoning,
     "compaction": _Building.compaction,
     "item_reference": _Building.item_reference,
+    "additional_tools": _Building.additional_tools,
 }
 
 

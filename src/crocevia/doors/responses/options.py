@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, get_args
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
-from msgspec import Raw
+from msgspec import UNSET, Raw
 
 from crocevia.core import json
 from crocevia.core.calls import AnswerFormat, Effort, Reasoning, ToolChoice
@@ -13,9 +14,20 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import TOOL_NAME_LENGTH, Tool
 from crocevia.doors.responses import wire
 
+_ONE_TEXT: Final = Raw(
+    b'{"type":"object","properties":{"input":{"type":"string"}},"required":["input"],"additionalProperties":false}'
+)
 _NO_PARAMETERS: Final = Raw(b'{"type":"object","properties":{}}')
 NULL: Final = bytes(wire.NOTHING)
 _WORDS: Final = frozenset({"auto", "none", "required"})
+
+
+class Told(msgspec.Struct, frozen=True):
+    """How the caller knows a tool that the model is told of in another way."""
+
+    name: str
+    namespace: str | None
+    custom: bool
 
 
 class Tools(msgspec.Struct, frozen=True):
@@ -30,60 +42,142 @@ class Tools(msgspec.Struct, frozen=True):
     shown_choice: str | dict[str, Any]
     paths: tuple[str, ...] = ()
     """Where each offered one stands in the request."""
+    told: Mapping[str, Told] = {}
+    """Free-form tools and those of namespaces, by the names that the model knows them by."""
+    skipped: tuple[str, ...] = ()
+    """Tools that nobody here could run, for the record."""
 
 
-def tools(given: list[wire.Tool] | None, choice: str | wire.Choice | None, inside: str = "") -> Tools:
-    """inside: where a tool has its fields, if not in itself.
+class _Place(NamedTuple):
+    """A tool of the request, and where it stands."""
+
+    path: str
+    number: int
+    tool: wire.Tool
+    namespace: str | None
+    again: bool
+    """It may repeat the name of an earlier one, which stays."""
+
+    @property
+    def name(self) -> str:
+        return wire.full_name(self.tool.name or "", self.namespace)
+
+
+def tools(
+    given: list[wire.Tool] | None,
+    choice: str | wire.Choice | None,
+    inside: str = "",
+    more: Iterable[tuple[str, list[wire.Tool]]] = (),
+) -> Tools:
+    """inside: where a tool has its fields, if not in itself. more: those that stand elsewhere in the request.
 
     Raises GatewayError(INVALID_REQUEST) that names the tool or the choice.
     """
-    placed = _functions(given or [], inside)
-    functions = {tool.name or "": tool for tool in placed.values()}
-    offered = {name: _offered(tool) for name, tool in functions.items()}
+    places = list(_spread(given or [], "tools", inside))
+    for base, others in more:
+        places += _spread(others, base, inside, again=True)
+    found = _checked([place for place in places if place.tool.type in _KINDS])
+    offered = {name: _offered(name, place.tool) for name, place in found.items()}
     allowed, chosen, shown = _choose(choice, list(offered))
     visible = tuple(tool for name, tool in offered.items() if name in allowed)
     if chosen.mode == "required" and not visible:
         raise GatewayError(Reason.CHOICE_WITHOUT_TOOLS, param="tool_choice")
-    paths = tuple(path for path, tool in placed.items() if tool.name in allowed)
-    return Tools(visible, chosen, tuple(map(_shown, functions.values())), shown, paths)
+    return Tools(
+        visible,
+        chosen,
+        tuple(map(_shown, found.values())),
+        shown,
+        tuple(place.path for name, place in found.items() if name in allowed),
+        {name: _told(place) for name, place in found.items() if place.namespace or place.tool.type == "custom"},
+        tuple(f"{place.path}: {place.tool.type[:40]}" for place in places if place.tool.type not in _KINDS),
+    )
 
 
-def _functions(given: list[wire.Tool], inside: str) -> dict[str, wire.Tool]:
-    """By their paths."""
-    found: dict[str, wire.Tool] = {}
-    names: set[str] = set()
+_KINDS: Final = frozenset({"function", "custom"})
+
+
+def _spread(
+    given: list[wire.Tool], base: str, inside: str, namespace: str | None = None, *, again: bool = False
+) -> Iterator[_Place]:
+    """The tools one by one, those of a namespace in its place. What is neither can be run by nobody here."""
     for index, tool in enumerate(given):
-        if tool.type != "function":
-            continue  # a hosted tool of somebody else's: nobody here could run it
-        path, name = f"tools[{index}]{inside}", tool.name or ""
-        if not 0 < len(name) <= TOOL_NAME_LENGTH:
+        path = f"{base}[{index}]"
+        if tool.type == "namespace" and tool.tools and namespace is None:
+            yield from _spread(tool.tools, f"{path}.tools", inside, tool.name, again=again)
+        else:
+            yield _Place(f"{path}{inside}", index, tool, namespace or tool.namespace, again)
+
+
+def _checked(places: list[_Place]) -> dict[str, _Place]:
+    """By their names."""
+    found: dict[str, _Place] = {}
+    for place in places:
+        path, tool, name = place.path, place.tool, place.name
+        if not tool.name or len(name) > TOOL_NAME_LENGTH:
             raise GatewayError(Reason.TOOL_NAME, param=f"{path}.name", path=f"{path}.name", limit=TOOL_NAME_LENGTH)
-        if name in names:
-            raise GatewayError(Reason.TOOL_REPEATED, param=f"{path}.name", index=index, name=name)
+        if name in found:
+            if place.again:
+                continue
+            raise GatewayError(Reason.TOOL_REPEATED, param=f"{path}.name", index=place.number, name=name)
         if not _is_object(tool.parameters):
             raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=f"{path}.parameters", path=f"{path}.parameters")
         json.check_part(tool.parameters, f"{path}.parameters")
-        names.add(name)
-        found[path] = tool
+        found[name] = place
     return found
+
+
+def _told(place: _Place) -> Told:
+    return Told(place.tool.name or "", place.namespace, place.tool.type == "custom")
 
 
 def _is_object(schema: Raw) -> bool:
     return bytes(schema)[:1] in (b"{", b"n")
 
 
-def _offered(tool: wire.Tool) -> Tool:
+def _offered(name: str, tool: wire.Tool) -> Tool:
+    if tool.type == "custom":
+        return Tool(name=name, description=_custom(tool), parameters=_ONE_TEXT)
     schema = bytes(tool.parameters)
     return Tool(
-        name=tool.name or "",
+        name=name,
         description=tool.description or "",
         parameters=_NO_PARAMETERS if schema == NULL else Raw(schema),
     )
 
 
-def _shown(tool: wire.Tool) -> wire.ShownTool:
+def _custom(tool: wire.Tool) -> str:
+    """What a free-form tool is for, and the grammar of its text where it has one."""
+    form = tool.format if isinstance(tool.format, dict) else {}
+    inner = form.get("grammar")
+    grammar: dict[str, Any] = inner if isinstance(inner, dict) else form
+    definition = grammar.get("definition")
+    told = [tool.description or ""]
+    if isinstance(definition, str):
+        told.append(f"`input` must follow this grammar ({str(grammar.get('syntax', ''))[:20]}):\n{definition}")
+    return "\n\n".join(text for text in told if text)
+
+
+def input_of(arguments: bytes) -> str:
+    """The text that a free-form tool is called with; a model that did not keep to its one field is taken as it is."""
+    try:
+        given = msgspec.json.decode(arguments)
+    except msgspec.MsgspecError:
+        return arguments.decode("utf-8", "replace")
+    texts = [given.get("input")] if "input" in given else list(given.values())
+    return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else arguments.decode()
+
+
+def _shown(place: _Place) -> wire.ShownTool:
+    tool = place.tool
     schema = Raw(bytes(tool.parameters))
-    return wire.ShownTool(name=tool.name or "", description=tool.description, parameters=schema, strict=tool.strict)
+    return wire.ShownTool(
+        type=tool.type,
+        name=tool.name or "",
+        description=tool.description,
+        parameters=schema,
+        strict=tool.strict,
+        namespace=place.namespace or UNSET,
+    )
 
 
 def _choose(choice: str | wire.Choice | None, names: list[str]) -> tuple[list[str], ToolChoice, str | dict[str, Any]]:
@@ -94,11 +188,12 @@ def _choose(choice: str | wire.Choice | None, names: list[str]) -> tuple[list[st
         if choice not in _WORDS:
             raise GatewayError(Reason.CHOICE_UNKNOWN, param="tool_choice")
         return names, ToolChoice(mode=choice), choice  # type: ignore[arg-type]  # one of the three words
-    if choice.type == "function":
-        name = choice.name or str((choice.function or {}).get("name", ""))
+    if choice.type in _KINDS:
+        own = choice.name or str((choice.function or choice.custom or {}).get("name", ""))
+        name = wire.full_name(own, choice.namespace)
         if name not in names:
             raise GatewayError(Reason.CHOICE_OF_UNKNOWN, param="tool_choice", name=name[:80])
-        return [name], ToolChoice(mode="required", name=name), {"type": "function", "name": name}
+        return [name], ToolChoice(mode="required", name=name), {"type": choice.type, "name": name}
     if choice.type == "allowed_tools":
         return _allowed(choice, names)
     raise GatewayError(Reason.CHOICE_UNKNOWN, param="tool_choice")
@@ -121,7 +216,8 @@ def _allowed(choice: wire.Choice, names: list[str]) -> tuple[list[str], ToolChoi
 def _listed_name(entry: Any) -> str:
     if not isinstance(entry, dict):
         return ""
-    return str(entry.get("name") or (entry.get("function") or {}).get("name", ""))
+    named = entry.get("function") or entry.get("custom") or {}
+    return str(entry.get("name") or named.get("name", ""))
 
 
 def answer_format(given: wire.Format | None, param: str) -> AnswerFormat | None:

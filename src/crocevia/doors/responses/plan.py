@@ -88,7 +88,13 @@ def revived(stored: StoredResponse) -> Plan:
     """What is known of an answer that an earlier process began. Raises GatewayError, msgspec.MsgspecError."""
     shown = msgspec.json.decode(stored.resource, type=wire.Resource)
     given = [
-        wire.Tool(name=tool.name, description=tool.description, parameters=Raw(bytes(tool.parameters)))
+        wire.Tool(
+            type=tool.type,
+            name=tool.name,
+            description=tool.description,
+            parameters=Raw(bytes(tool.parameters)),
+            namespace=tool.namespace or None,
+        )
         for tool in shown.tools
     ]
     choice = shown.tool_choice
@@ -162,12 +168,17 @@ async def _planned(
     local: Local,
 ) -> Plan:
     operator, session, chain = caller.operator, before.session, before.past.answers
-    tools = options.tools(request.tools, request.tool_choice)
     form = options.answer_format(request.text.format if request.text else None, "text.format")
     fresh = items.placed(request.input)
     if any(items.is_reference(place.item) for place in fresh):
-        fresh = [await _followed(services, operator, place, local) for place in fresh]
-    talk = await _converse(services, target, [*_kept(chain), *fresh])
+        there = {stored.id for stored in chain}
+        fresh = [
+            place if items.owner_of(place.item) in there else await _followed(services, operator, place, local)
+            for place in fresh
+        ]
+    said = [*_kept(chain), *fresh]
+    tools = options.tools(request.tools, request.tool_choice, more=items.declared(said))
+    talk = await _converse(services, target, said)
     messages = _fitting(services, target, request, talk.messages)
     system = _added(request.instructions, caller, talk)
     previous = chain[-1].id if chain else None
@@ -187,7 +198,7 @@ async def _planned(
         system="\n\n".join(text for text in (target.system, system) if text) or None,
         tools=tools.offered,
         places=Places(talk.paths[len(talk.messages) - len(messages) :], tools.paths),
-        repaired=talk.repaired,
+        repaired=(*talk.repaired, *tools.skipped),
         options=GenerationOptions(
             max_tokens=request.max_output_tokens or wire.DEFAULT_MAX_TOKENS,
             stream=bool(request.stream or request.background),
@@ -381,7 +392,16 @@ def _fitting(
 
 def read(body: bytes) -> wire.Request:
     """The request's shape. Raises GatewayError(INVALID_REQUEST)."""
-    return json.decode(body or b"{}", wire.Request)
+    try:
+        return json.decode(body or b"{}", wire.Request)
+    except GatewayError as error:
+        if not (error.param or "").startswith("input["):
+            raise
+    # An item may be of a kind that is not known here, and then of any shape.
+    fields = json.decode(body, dict[str, Raw])
+    listed = json.decode(fields["input"], list[Raw])
+    fields["input"] = Raw(json.encode(list(map(items.readable, listed))))
+    return json.decode(json.encode(fields), wire.Request)
 
 
 def run_spec(
@@ -420,6 +440,7 @@ def run_spec(
             door=draft.door,
             encode=draft.encode,
             bytes_in=draft.bytes_in,
+            repaired=draft.repaired,
         ),
         history=draft.messages[:known],
         position=position,

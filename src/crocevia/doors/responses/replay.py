@@ -48,16 +48,22 @@ def _tell(encoder: Encoder, raw: Raw) -> list[Frame]:
         done = {"arguments": item.arguments or ""}
         encoder.emit("response.function_call_arguments.delta", {**place, "delta": done["arguments"]})
         encoder.emit("response.function_call_arguments.done", {**place, "name": item.name, **done})
+    if kind == "custom_tool_call":
+        encoder.emit("response.custom_tool_call_input.delta", {**place, "delta": item.input or ""})
+        encoder.emit("response.custom_tool_call_input.done", {**place, "input": item.input or ""})
     encoder.emit("response.output_item.done", {"output_index": index, "item": raw})
     return encoder.taken()
 
 
-def _emptied(item: wire.Item) -> wire.MessageItem | wire.CallItem | wire.ReasoningItem:
+def _emptied(item: wire.Item) -> wire.MessageItem | wire.CallItem | wire.CustomCallItem | wire.ReasoningItem:
     """The item before anything was in it."""
     name = item.id or ""
     if item.type == "function_call":
         call_id, called = item.call_id or "", item.name or ""
         return wire.CallItem(id=name, call_id=call_id, name=called, arguments="", status="in_progress")
+    if item.type == "custom_tool_call":
+        call_id, called = item.call_id or "", item.name or ""
+        return wire.CustomCallItem(id=name, call_id=call_id, name=called, input="", status="in_progress")
     if item.type == "reasoning":
         return wire.ReasoningItem(id=name, summary=[], status="in_progress")
     return wire.MessageItem(id=name, status="in_progress", content=[])

@@ -41,7 +41,12 @@ class Run:
         """chat: where an earlier process began it."""
         self.plan = plan
         self.resource = plan.resource
-        self.encoder = Encoder(plan.resource.id, sealing=plan.sealing, quiet=not (plan.stream or plan.background))
+        self.encoder = Encoder(
+            plan.resource.id,
+            sealing=plan.sealing,
+            quiet=not (plan.stream or plan.background),
+            told=plan.tools.told,
+        )
         self.kept: StoredResponse | None = None
         self.error: GatewayError | None = None
         self.events: bytes | None = None

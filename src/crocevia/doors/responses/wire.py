@@ -77,20 +77,32 @@ class Item(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     status: str | None = None
     call_id: str | None = None
     name: str | None = None
+    namespace: str | None = None
     arguments: str | None = None
+    input: str | None = None
+    action: Extra | None = None
     output: str | list[Part] | None = None
     summary: list[Any] | None = None
     encrypted_content: str | None = None
+    tools: list[Tool] | None = None
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
-    """Only functions can be called by a client; what else is offered is left out."""
+    """Functions, free-form tools (`custom`) and namespaces of both are taken; what else is offered is left out."""
 
     type: str = "function"
     name: str | None = None
     description: str | None = None
     parameters: Raw = msgspec.field(default_factory=nothing)
     strict: bool | None = None
+    format: Any = None
+    tools: list[Tool] | None = None
+    namespace: str | None = None
+
+
+def full_name(name: str, namespace: str | None) -> str:
+    """What a model is told for a tool in a namespace."""
+    return f"{namespace.removesuffix('__')}__{name}" if namespace else name
 
 
 class Choice(msgspec.Struct, frozen=True, kw_only=True):
@@ -98,7 +110,9 @@ class Choice(msgspec.Struct, frozen=True, kw_only=True):
 
     type: str
     name: str | None = None
+    namespace: str | None = None
     function: Extra | None = None
+    custom: Extra | None = None
     mode: str | None = None
     tools: list[Extra] | None = None
     allowed_tools: Extra | None = None
@@ -163,6 +177,7 @@ class ShownTool(msgspec.Struct, frozen=True, kw_only=True):
     description: str | None
     parameters: Raw
     strict: bool | None
+    namespace: str | UnsetType = UNSET
 
 
 class InputDetails(msgspec.Struct, frozen=True):
@@ -255,6 +270,17 @@ class CallItem(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     arguments: str
     status: str
+    namespace: str | UnsetType = UNSET
+
+
+class CustomCallItem(msgspec.Struct, frozen=True, kw_only=True):
+    type: str = "custom_tool_call"
+    id: str
+    call_id: str
+    name: str
+    input: str
+    status: str
+    namespace: str | UnsetType = UNSET
 
 
 class SummaryText(msgspec.Struct, frozen=True, kw_only=True):

@@ -233,6 +233,7 @@ def _requested(request: RunRequest, agent: AgentSetup, messages: tuple[Message, 
         tools=agent.tools,
         options=_requested_options(request, agent),
         bytes_in=0 if going_on else request.bytes_in,
+        repaired=() if going_on else request.repaired,
         agent=instance.agent.name,
         going_on=going_on,
     )

@@ -63,7 +63,7 @@ async def complete(services: Services, request: Request) -> Response | EventResp
 
 
 async def _stream(request: Request, call: Work, tools: Tools, model: str, usage: bool, stream: EventStream) -> None:
-    encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), model, usage=usage)
+    encoder = ChatEncoder(new_id("chatcmpl"), int(time.time()), model, usage=usage, told=tools.told)
     with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
         async with call:
             async for batch in call:
@@ -85,7 +85,7 @@ async def _whole(request: Request, call: Work, tools: Tools, model: str) -> Resp
         async with call:
             answer = await call.answer()
             _check(call, tools)
-            data = whole(answer, new_id("chatcmpl"), int(time.time()), model)
+            data = whole(answer, new_id("chatcmpl"), int(time.time()), model, tools.told)
             call.bytes_out = len(data)
     if call.cut is Cut.CLIENT_GONE:
         raise ClientGone
@@ -121,7 +121,7 @@ async def _draft(
         system=system or None,
         tools=tools.offered,
         places=Places(talk.paths, tools.paths),
-        repaired=talk.repaired,
+        repaired=(*talk.repaired, *tools.skipped),
         options=GenerationOptions(
             max_tokens=_limit(request),
             stream=bool(request.stream),
@@ -163,6 +163,10 @@ def _sampling(request: wire.Request) -> Sampling:
 def _tools(given: list[wire.Tool] | None) -> list[common.Tool]:
     found = []
     for tool in given or ():
+        if tool.type == "custom":
+            free = tool.custom or wire.Custom()
+            found.append(common.Tool(type="custom", name=free.name, description=free.description, format=free.format))
+            continue
         told = tool.function or wire.Function()
         found.append(
             common.Tool(
@@ -185,6 +189,13 @@ def _format(given: wire.ResponseFormat | None) -> common.Format | None:
     )
 
 
+def _called(call: wire.AskedCall) -> common.Item:
+    if call.custom is not None:
+        return common.Item(type="custom_tool_call", call_id=call.id, name=call.custom.name, input=call.custom.input)
+    told = call.function or wire.Function()
+    return common.Item(type="function_call", call_id=call.id, name=told.name, arguments=told.arguments)
+
+
 def _placed(messages: list[wire.Message]) -> list[Placed]:
     """Chat messages as items: what an assistant says and what it calls stand apart there."""
     found: list[Placed] = []
@@ -198,7 +209,5 @@ def _placed(messages: list[wire.Message]) -> list[Placed]:
         if content is not None or message.role != "assistant":
             found.append(Placed(path, common.Item(type="message", role=message.role, content=content)))
         for position, call in enumerate(message.tool_calls or ()):
-            told = call.function or wire.Function()
-            item = common.Item(type="function_call", call_id=call.id, name=told.name, arguments=told.arguments)
-            found.append(Placed(f"{path}.tool_calls[{position}]", item))
+            found.append(Placed(f"{path}.tool_calls[{position}]", _called(call)))
     return found

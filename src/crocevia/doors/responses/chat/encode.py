@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from crocevia.core import json
@@ -18,12 +18,15 @@ from crocevia.core.events import (
     is_silent,
     pieces,
 )
+from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
+from crocevia.doors.responses import options
 from crocevia.doors.responses.chat import wire
 from crocevia.runtime.turns.run_service import RunEvent, StepEnded
 
 # What is said beside the text, and under which name.
 _SAID: Final[dict[type, str]] = {ReasoningDelta: "reasoning_content", RefusalDelta: "refusal"}
+_NONE_TOLD: Final[Mapping[str, options.Told]] = {}
 _FINISHES: Final = {
     StopReason.MAX_TOKENS: "length",
     StopReason.INCOMPLETE: "length",
@@ -34,7 +37,17 @@ _FINISHES: Final = {
 class ChatEncoder:
     """The state of one stream: every chunk has the same id; the first one names the role."""
 
-    def __init__(self, completion_id: str, created: int, model: str, *, usage: bool) -> None:
+    def __init__(
+        self,
+        completion_id: str,
+        created: int,
+        model: str,
+        *,
+        usage: bool,
+        told: Mapping[str, options.Told] = _NONE_TOLD,
+    ) -> None:
+        self._told = told
+        self._custom: dict[int, str] = {}
         head = {"id": completion_id, "object": "chat.completion.chunk", "created": created, "model": model}
         self._head = b"data: " + json.encode(head)[:-1]
         self._tail = (b',"usage":null' if usage else b"") + b"}\n\n"
@@ -98,11 +111,17 @@ class ChatEncoder:
         return b"".join(self._chunk({name: piece}) for piece in pieces(event.text))  # type: ignore[union-attr]  # see _SAID
 
     def _start(self, index: int, call_id: str, name: str) -> bytes:
-        function = {"name": name, "arguments": ""}
         self._begun.add(index)
+        if name in self._told:
+            custom = {"name": self._told[name].name, "input": ""}
+            self._custom[index] = name
+            return self._chunk({"tool_calls": [{"index": index, "id": call_id, "type": "custom", "custom": custom}]})
+        function = {"name": name, "arguments": ""}
         return self._chunk({"tool_calls": [{"index": index, "id": call_id, "type": "function", "function": function}]})
 
     def _spell(self, index: int, fragment: str) -> bytes:
+        if index in self._custom:
+            return b""  # its text is inside the arguments: it is told when they are whole
         self._spelled.add(index)
         return b"".join(
             self._chunk({"tool_calls": [{"index": index, "function": {"arguments": piece}}]})
@@ -114,6 +133,9 @@ class ChatEncoder:
         if event.index in self._spelled:
             return b""
         begun = b"" if event.index in self._begun else self._start(event.index, event.call.id, event.call.name)
+        if event.index in self._custom:
+            text = options.input_of(bytes(event.call.arguments))
+            return begun + self._chunk({"tool_calls": [{"index": event.index, "custom": {"input": text}}]})
         return begun + self._spell(event.index, bytes(event.call.arguments).decode())
 
     def _chunk(self, delta: dict[str, Any], finish: str | None = None) -> bytes:
@@ -121,12 +143,18 @@ class ChatEncoder:
         return self._head + b',"choices":[' + json.encode(choice) + b"]" + self._tail
 
 
-def whole(answer: Answer, completion_id: str, created: int, model: str) -> bytes:
+def _called(call: ToolCall, told: Mapping[str, options.Told]) -> wire.Called | wire.CustomCall:
+    if call.name in told:
+        text = options.input_of(bytes(call.arguments))
+        return wire.CustomCall(id=call.id, custom=wire.CalledCustom(told[call.name].name, text))
+    return wire.Called(id=call.id, function=wire.CalledFunction(call.name, bytes(call.arguments).decode()))
+
+
+def whole(
+    answer: Answer, completion_id: str, created: int, model: str, told: Mapping[str, options.Told] = _NONE_TOLD
+) -> bytes:
     """The JSON answer."""
-    calls = [
-        wire.Called(id=call.id, function=wire.CalledFunction(call.name, bytes(call.arguments).decode()))
-        for call in answer.tool_calls
-    ]
+    calls = [_called(call, told) for call in answer.tool_calls]
     said = wire.Said(
         role="assistant",
         content=answer.text or (None if calls or answer.refusal else ""),

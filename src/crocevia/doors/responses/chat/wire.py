@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from msgspec import Raw
 
@@ -16,14 +18,25 @@ class Function(msgspec.Struct, frozen=True, kw_only=True):
     arguments: str | None = None
 
 
+class Custom(msgspec.Struct, frozen=True, kw_only=True):
+    """A free-form tool, or a call of one."""
+
+    name: str | None = None
+    description: str | None = None
+    format: Any = None
+    input: str | None = None
+
+
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
     type: str = "function"
     function: Function | None = None
+    custom: Custom | None = None
 
 
 class AskedCall(msgspec.Struct, frozen=True, kw_only=True):
     id: str | None = None
     function: Function | None = None
+    custom: Custom | None = None
 
 
 class Message(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +113,23 @@ class Called(msgspec.Struct, frozen=True, kw_only=True):
     function: CalledFunction
 
 
+class CalledCustom(msgspec.Struct, frozen=True):
+    name: str
+    input: str
+
+
+class CustomCall(msgspec.Struct, frozen=True, kw_only=True):
+    id: str
+    type: str = "custom"
+    custom: CalledCustom
+
+
 class Said(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     role: str
     content: str | None
     refusal: str | None = None
     reasoning_content: str | None = None
-    tool_calls: list[Called] | None = None
+    tool_calls: list[Called | CustomCall] | None = None
 
 
 class Answered(msgspec.Struct, frozen=True, kw_only=True):
