@@ -316,6 +316,9 @@ class Reason(StrEnum):
     OUTPUT_MISSING = "output_missing"
     OUTPUT_WITHOUT_CALL = "output_without_call"
     OUTPUT_REPEATED = "output_repeated"
+    FIELD_UNSUPPORTED = "field_unsupported", Code.UNSUPPORTED
+    FIELD_ELSEWHERE = "field_elsewhere", Code.UNSUPPORTED
+    IDENTIFIER_LONG = "identifier_long"
     COMPACTION_UNKNOWN = "compaction_unknown"
     INPUT_EMPTY = "input_empty"
     CHAT_EMPTY = "chat_empty"

@@ -14,7 +14,7 @@ from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
-from crocevia.doors.responses import items, options, resource, wire
+from crocevia.doors.responses import fields, items, options, resource, wire
 from crocevia.doors.responses.caller import Caller, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
@@ -180,7 +180,7 @@ async def _planned(
     tools = options.tools(request.tools, request.tool_choice, more=items.declared(said))
     talk = await _converse(services, target, said)
     messages = _fitting(services, target, request, talk.messages)
-    system = _added(request.instructions, caller, talk)
+    system = _added(request, caller, talk)
     previous = chain[-1].id if chain else None
     shown = resource.opening(
         request,
@@ -258,6 +258,13 @@ def _check(request: wire.Request) -> None:
         if value is not None and value < least:
             raise GatewayError(Reason.NUMBER_LEAST, param=name, path=name, least=least)
     options.within(request.top_logprobs, "top_logprobs", 0, 20)
+    fields.check(request, fields.RESPONSES)
+    fields.check_hints(
+        request.service_tier,
+        safety_identifier=request.safety_identifier,
+        prompt_cache_key=request.prompt_cache_key,
+    )
+    fields.check_include(request.include)
     if request.truncation is not None and request.truncation not in _TRUNCATIONS:
         raise GatewayError(Reason.TRUNCATION_UNKNOWN, param="truncation")
     if request.background and request.store is False:
@@ -359,13 +366,17 @@ def _sampling(request: wire.Request) -> Sampling:
     )
 
 
-def _added(instructions: str | None, caller: Caller, talk: Conversation) -> str | None:
+def _added(request: wire.Request, caller: Caller, talk: Conversation) -> str | None:
     """What joins whatever the agent or the model is told anyway."""
-    told = [instructions, *talk.system]
-    if caller.channel is not None:
-        told.append(f"Channel: {caller.channel[:80]}")
+    told = [request.instructions, *talk.system, channel(caller)]
+    told.append(fields.verbosity(request.text.verbosity if request.text else None, "text.verbosity"))
     told += talk.documents
     return "\n\n".join(text for text in told if text) or None
+
+
+def channel(caller: Caller) -> str | None:
+    """What a model is told of where the message came from."""
+    return None if caller.channel is None else f"Channel: {caller.channel[:80]}"
 
 
 def _fitting(
@@ -398,10 +409,10 @@ def read(body: bytes) -> wire.Request:
         if not (error.param or "").startswith("input["):
             raise
     # An item may be of a kind that is not known here, and then of any shape.
-    fields = json.decode(body, dict[str, Raw])
-    listed = json.decode(fields["input"], list[Raw])
-    fields["input"] = Raw(json.encode(list(map(items.readable, listed))))
-    return json.decode(json.encode(fields), wire.Request)
+    spelled = json.decode(body, dict[str, Raw])
+    listed = json.decode(spelled["input"], list[Raw])
+    spelled["input"] = Raw(json.encode(list(map(items.readable, listed))))
+    return json.decode(json.encode(spelled), wire.Request)
 
 
 def run_spec(

@@ -167,6 +167,30 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     service_tier: str | None = None
     top_logprobs: int | None = None
     user: str | None = None
+    # Fields of other surfaces, which are refused by name: see `fields`.
+    response_format: Any = None
+    max_tokens: Any = None
+    max_completion_tokens: Any = None
+    messages: Any = None
+    reasoning_effort: Any = None
+    verbosity: Any = None
+    functions: Any = None
+    function_call: Any = None
+    web_search_options: Any = None
+    conversation: Any = None
+    prompt: Any = None
+    moderation: Any = None
+    audio: Any = None
+    image: Any = None
+    modalities: Any = None
+    prediction: Any = None
+    logit_bias: Any = None
+    logprobs: Any = None
+    context_management: Any = None
+    background_options: Any = None
+    n: Any = None
+    stop: Any = None
+    seed: Any = None
 
 
 class ShownTool(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,7 +13,7 @@ from crocevia.core.calls import GenerationOptions, Reasoning, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
-from crocevia.doors.responses import items, options, plan
+from crocevia.doors.responses import fields, items, options, plan
 from crocevia.doors.responses import wire as common
 from crocevia.doors.responses.caller import Caller, Request, session_key
 from crocevia.doors.responses.chat import wire
@@ -103,6 +103,12 @@ async def _draft(
     services: Services, target: Target, caller: Caller, request: wire.Request, tools: Tools, bytes_in: int
 ) -> tuple[CallDraft, str | None]:
     """The call, and what joins the words of its agent."""
+    fields.check(request, fields.CHAT)
+    fields.check_hints(
+        request.service_tier,
+        safety_identifier=request.safety_identifier,
+        prompt_cache_key=request.prompt_cache_key,
+    )
     if request.n not in (None, 1):
         raise GatewayError(Reason.NUMBER_WITHIN, param="n", path="n", least=1, most=1)
     session = session_key(caller)
@@ -112,7 +118,9 @@ async def _draft(
     talk = items.converse(placed, {one.param: one for one in prepared})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.CHAT_EMPTY, param="messages")
-    added = "\n\n".join(text for text in (*talk.system, *talk.documents) if text) or None
+    length = fields.verbosity(request.verbosity, "verbosity")
+    told = (*talk.system, plan.channel(caller), length, *talk.documents)
+    added = "\n\n".join(text for text in told if text) or None
     system = "\n\n".join(text for text in (target.system, added) if text)
     draft = CallDraft(
         door="responses",

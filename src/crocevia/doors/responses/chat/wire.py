@@ -84,6 +84,35 @@ class Request(msgspec.Struct, frozen=True, kw_only=True):
     stop: str | list[str] | None = None
     user: str | None = None
     prompt_cache_key: str | None = None
+    safety_identifier: str | None = None
+    service_tier: str | None = None
+    verbosity: str | None = None
+    # Fields of other surfaces, which are refused by name: see `fields`.
+    functions: Any = None
+    function_call: Any = None
+    web_search_options: Any = None
+    conversation: Any = None
+    prompt: Any = None
+    moderation: Any = None
+    audio: Any = None
+    image: Any = None
+    modalities: Any = None
+    prediction: Any = None
+    logit_bias: Any = None
+    logprobs: Any = None
+    top_logprobs: Any = None
+    input: Any = None
+    instructions: Any = None
+    previous_response_id: Any = None
+    text: Any = None
+    reasoning: Any = None
+    max_output_tokens: Any = None
+    max_tool_calls: Any = None
+    include: Any = None
+    truncation: Any = None
+    background: Any = None
+    background_options: Any = None
+    context_management: Any = None
 
 
 class Cached(msgspec.Struct, frozen=True):

@@ -1,0 +1,138 @@
+"""What becomes of the fields of a request that are not simply taken: refused by name, checked, or known to be ignored.
+
+A field that clients know from elsewhere is never dropped in silence: the caller would believe in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from crocevia.core.errors import GatewayError, Reason
+
+
+class Refused(NamedTuple):
+    """A field that cannot be kept to. instead: the one of this surface. nothing: values that ask for nothing."""
+
+    instead: str = ""
+    nothing: tuple[Any, ...] = ()
+
+
+RESPONSES: Final[Mapping[str, Refused]] = {
+    "response_format": Refused("text.format"),
+    "max_tokens": Refused("max_output_tokens"),
+    "max_completion_tokens": Refused("max_output_tokens"),
+    "messages": Refused("input"),
+    "reasoning_effort": Refused("reasoning.effort"),
+    "verbosity": Refused("text.verbosity"),
+    "functions": Refused("tools", ([],)),
+    "function_call": Refused("tool_choice", ("auto", "none")),
+    "web_search_options": Refused(),
+    "conversation": Refused("previous_response_id"),
+    "prompt": Refused(),
+    "moderation": Refused(),
+    "audio": Refused(),
+    "image": Refused(),
+    "modalities": Refused("", (["text"],)),
+    "prediction": Refused(),
+    "logit_bias": Refused("", ({},)),
+    "logprobs": Refused("", (False,)),
+    "top_logprobs": Refused("", (0,)),
+    "context_management": Refused("truncation", ([],)),
+    "background_options": Refused(),
+    "n": Refused("", (1,)),
+    "stop": Refused("", ([],)),
+    "seed": Refused(),
+}
+CHAT: Final[Mapping[str, Refused]] = {
+    "functions": Refused("tools", ([],)),
+    "function_call": Refused("tool_choice", ("auto", "none")),
+    "web_search_options": Refused(),
+    "conversation": Refused(),
+    "prompt": Refused("messages"),
+    "moderation": Refused(),
+    "audio": Refused(),
+    "image": Refused(),
+    "modalities": Refused("", (["text"],)),
+    "prediction": Refused(),
+    "logit_bias": Refused("", ({},)),
+    "logprobs": Refused("", (False,)),
+    "top_logprobs": Refused("", (0,)),
+    "input": Refused("messages"),
+    "instructions": Refused("messages"),
+    "previous_response_id": Refused("messages"),
+    "text": Refused("response_format", ({"format": {"type": "text"}}, {})),
+    "reasoning": Refused("reasoning_effort"),
+    "max_output_tokens": Refused("max_completion_tokens"),
+    "max_tool_calls": Refused(),
+    "include": Refused("", ([],)),
+    "truncation": Refused("", ("disabled",)),
+    "background": Refused("", (False,)),
+    "background_options": Refused(),
+    "context_management": Refused("", ([],)),
+}
+IGNORED_RESPONSES: Final = frozenset({"access_programs", "prompt_cache_options", "prompt_cache_retention"})
+IGNORED_CHAT: Final = IGNORED_RESPONSES | {"metadata", "store"}
+"""Hints that change no answer here, whatever they say."""
+
+TIERS: Final = ("auto", "default", "flex", "scale", "priority", "fast")
+VERBOSITIES: Final[Mapping[str, str | None]] = {
+    "low": "Keep your answers short.",
+    "medium": None,
+    "high": "Answer at length and in detail.",
+}
+_SEALED: Final = "reasoning.encrypted_content"
+INCLUDED: Final = (
+    _SEALED,
+    "file_search_call.results",
+    "web_search_call.results",
+    "web_search_call.action.sources",
+    "message.input_image.image_url",
+    "computer_call_output.output.image_url",
+    "code_interpreter_call.outputs",
+)
+"""What may be asked for; but for the first, it is of tools that do not run here, and never there."""
+_LONGEST: Final = 64  # characters of an identifier
+
+
+def check(request: msgspec.Struct, refused: Mapping[str, Refused]) -> None:
+    """Raises GatewayError(INVALID_REQUEST) for the first field that cannot be kept to."""
+    for name, how in refused.items():
+        value = getattr(request, name)
+        if value is None or any(value == nothing and type(value) is type(nothing) for nothing in how.nothing):
+            continue
+        if how.instead:
+            raise GatewayError(Reason.FIELD_ELSEWHERE, param=name, path=name, instead=how.instead)
+        raise GatewayError(Reason.FIELD_UNSUPPORTED, param=name, path=name)
+
+
+def check_hints(tier: str | None, **identifiers: str | None) -> None:
+    """What both surfaces take and do not act on must be what it claims to be."""
+    for name, value in identifiers.items():
+        if value is not None and len(value) > _LONGEST:
+            raise GatewayError(Reason.IDENTIFIER_LONG, param=name, path=name, limit=_LONGEST)
+    one_of(tier, "service_tier", TIERS)
+
+
+def one_of(value: str | None, param: str, choices: tuple[str, ...]) -> None:
+    """Raises GatewayError(INVALID_REQUEST) for anything else."""
+    if value is not None and value not in choices:
+        raise GatewayError(Reason.CHOICE_OF, param=param, path=param, choices=", ".join(choices))
+
+
+def check_include(include: list[str] | None) -> None:
+    """Raises GatewayError(INVALID_REQUEST) for what there is not."""
+    for index, name in enumerate(include or ()):
+        one_of(name, f"include[{index}]", INCLUDED)
+
+
+def asks_for_sealed(include: list[str] | None) -> bool:
+    return _SEALED in (include or ())
+
+
+def verbosity(value: str | None, param: str) -> str | None:
+    """What a model is told for it."""
+    one_of(value, param, tuple(VERBOSITIES))
+    return VERBOSITIES[value] if value is not None else None
