@@ -13,6 +13,7 @@ from openai.types.responses.response_create_params import ResponseCreateParamsBa
 from crocevia.doors.responses import fields, wire
 from crocevia.doors.responses.chat import wire as chat_wire
 from tests.aio import run
+from tests.contract.requirements import requirement
 from tests.doors.responses.house import House
 
 from .schema import contract
@@ -43,6 +44,7 @@ WANTED: dict[str, Any] = {
 }
 
 
+@requirement("R-REQ-16")
 @pytest.mark.parametrize("path", TABLES)
 def test_every_field_of_the_release_and_of_the_clients_types_has_one_fate(path: str) -> None:
     struct, refused, ignored = TABLES[path]
@@ -55,6 +57,7 @@ def test_every_field_of_the_release_and_of_the_clients_types_has_one_fate(path: 
     assert other - taken - set(refused) - ignored - fields.IGNORED_CHAT == set()
 
 
+@requirement("R-REQ-16")
 def test_the_guide_tells_what_is_ignored() -> None:
     assert [name for name in fields.IGNORED_CHAT if f"`{name}`" not in GUIDE] == []
 
@@ -64,6 +67,7 @@ async def asked(home: House, path: str, **given: Any) -> Any:
     return await home.ask(path, {"model": "openclaw", **said, **given})
 
 
+@requirement("R-REQ-16")
 @pytest.mark.parametrize("path", TABLES)
 def test_a_field_that_cannot_be_kept_to_is_refused_by_its_name_and_nothing_for_it_is_nothing(
     path: str, tmp_path: Path
@@ -95,6 +99,7 @@ WRONG: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
+@requirement("R-REQ-16")
 def test_hints_and_words_must_be_what_they_claim_to_be(tmp_path: Path) -> None:
     async def scene() -> None:
         async with upstream(tmp_path) as (home, provider):
@@ -111,6 +116,7 @@ def test_hints_and_words_must_be_what_they_claim_to_be(tmp_path: Path) -> None:
     run(scene())
 
 
+@requirement("R-REQ-17")
 @pytest.mark.parametrize("path", TABLES)
 def test_verbosity_and_the_channel_of_a_message_are_told_to_the_model(path: str, tmp_path: Path) -> None:
     async def scene() -> None:

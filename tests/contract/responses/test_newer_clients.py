@@ -13,6 +13,7 @@ import pytest
 from crocevia.storage.home import Home
 from crocevia.storage.records import notes_of
 from tests.aio import run
+from tests.contract.requirements import requirement
 from tests.doors.responses.house import text_of
 from tests.fakes.provider import Play, play
 
@@ -58,6 +59,7 @@ def repaired(folder: Path) -> list[str]:
     return [line for (text,) in found for line in notes_of(text).get("repaired", [])]
 
 
+@requirement("R-ITEM-7")
 def test_an_item_of_another_kind_is_left_out_and_noted(tmp_path: Path) -> None:
     async def scene() -> None:
         async with upstream(tmp_path) as (home, provider):
@@ -71,7 +73,7 @@ def test_an_item_of_another_kind_is_left_out_and_noted(tmp_path: Path) -> None:
                 assert told == ["hi", "hello", "more"], item
             assert text_of(await home.respond([USER, *LEFT_OUT], model="openclaw")) == "hello"
 
-    run(scene())
+    run(scene(), timeout=100)
     kinds = [item["type"] if item["type"].isascii() else "?" for item in LEFT_OUT]
     notes = repaired(tmp_path)
     assert {f"input[1]: {kind}" for kind in kinds} <= set(notes)
@@ -79,6 +81,7 @@ def test_an_item_of_another_kind_is_left_out_and_noted(tmp_path: Path) -> None:
     assert "input[3]: mcp_list_tools" in notes  # of a run, too
 
 
+@requirement("R-REQ-8")
 def test_what_is_known_must_still_have_its_shape(tmp_path: Path) -> None:
     async def scene() -> None:
         async with upstream(tmp_path) as (home, _):
@@ -89,6 +92,7 @@ def test_what_is_known_must_still_have_its_shape(tmp_path: Path) -> None:
     run(scene())
 
 
+@requirement("R-ITEM-7")
 def test_a_local_shell_call_with_its_result_is_a_call_with_its_result(tmp_path: Path) -> None:
     action = {"type": "exec", "command": ["ls"]}
     shell = {"type": "local_shell_call", "id": "ls_1", "call_id": "c1", "status": "completed", "action": action}
@@ -115,6 +119,7 @@ def spelled(name: str, arguments: str) -> Play:
     return play(*(chunk({"tool_calls": [one]}) for one in (begun, *rest)), chunk({}, "tool_calls"), DONE)
 
 
+@requirement("R-REQ-15")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("model", ["openclaw", "Pepper mini"])
 def test_a_free_form_tool_is_a_function_of_one_text_and_comes_back_as_its_caller_knows_it(
@@ -159,6 +164,7 @@ def test_a_free_form_tool_is_a_function_of_one_text_and_comes_back_as_its_caller
     run(scene())
 
 
+@requirement("R-REQ-15")
 @pytest.mark.parametrize("stream", [False, True])
 def test_chat_completions_take_free_form_tools_too(stream: bool, tmp_path: Path) -> None:
     grammar = {"type": "grammar", "grammar": {"syntax": "regex", "definition": "a+"}}
@@ -199,6 +205,7 @@ def test_chat_completions_take_free_form_tools_too(stream: bool, tmp_path: Path)
     run(scene())
 
 
+@requirement("R-REQ-15")
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("inside", [False, True])
 def test_tools_of_a_namespace_and_tools_among_the_items_can_be_called(
@@ -226,6 +233,7 @@ def test_tools_of_a_namespace_and_tools_among_the_items_can_be_called(
     run(scene())
 
 
+@requirement("R-REQ-3")
 def test_tools_that_nobody_here_could_run_are_noted(tmp_path: Path) -> None:
     hosted = [{"type": "web_search", "external_web_access": True}, {"type": "image_generation", "format": "png"}]
 
@@ -238,6 +246,7 @@ def test_tools_that_nobody_here_could_run_are_noted(tmp_path: Path) -> None:
     assert repaired(tmp_path) == ["tools[1]: web_search", "tools[2]: image_generation"]
 
 
+@requirement("R-ITEM-4", "R-REF-1")
 def test_a_second_result_of_a_call_is_named_and_a_reference_into_the_conversation_is_ignored(tmp_path: Path) -> None:
     call = {"type": "function_call", "call_id": "c1", "name": "exec", "arguments": "{}"}
     result = {"type": "function_call_output", "call_id": "c1", "output": "one"}
@@ -261,6 +270,7 @@ def test_a_second_result_of_a_call_is_named_and_a_reference_into_the_conversatio
     run(scene())
 
 
+@requirement("R-SSE-17")
 @pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
 @pytest.mark.parametrize("kind", ["content", "reasoning_content", "arguments"])
 def test_no_line_of_a_stream_is_too_long_for_those_who_read_lines(path: str, kind: str, tmp_path: Path) -> None:

@@ -13,65 +13,65 @@ import msgspec
 from crocevia.core.errors import GatewayError, Reason
 
 
-class Refused(NamedTuple):
+class Unkept(NamedTuple):
     """A field that cannot be kept to. instead: the one of this surface. nothing: values that ask for nothing."""
 
     instead: str = ""
     nothing: tuple[Any, ...] = ()
 
 
-RESPONSES: Final[Mapping[str, Refused]] = {
-    "response_format": Refused("text.format"),
-    "max_tokens": Refused("max_output_tokens"),
-    "max_completion_tokens": Refused("max_output_tokens"),
-    "messages": Refused("input"),
-    "reasoning_effort": Refused("reasoning.effort"),
-    "verbosity": Refused("text.verbosity"),
-    "functions": Refused("tools", ([],)),
-    "function_call": Refused("tool_choice", ("auto", "none")),
-    "web_search_options": Refused(),
-    "conversation": Refused("previous_response_id"),
-    "prompt": Refused(),
-    "moderation": Refused(),
-    "audio": Refused(),
-    "image": Refused(),
-    "modalities": Refused("", (["text"],)),
-    "prediction": Refused(),
-    "logit_bias": Refused("", ({},)),
-    "logprobs": Refused("", (False,)),
-    "top_logprobs": Refused("", (0,)),
-    "context_management": Refused("truncation", ([],)),
-    "background_options": Refused(),
-    "n": Refused("", (1,)),
-    "stop": Refused("", ([],)),
-    "seed": Refused(),
+RESPONSES: Final[Mapping[str, Unkept]] = {
+    "response_format": Unkept("text.format"),
+    "max_tokens": Unkept("max_output_tokens"),
+    "max_completion_tokens": Unkept("max_output_tokens"),
+    "messages": Unkept("input"),
+    "reasoning_effort": Unkept("reasoning.effort"),
+    "verbosity": Unkept("text.verbosity"),
+    "functions": Unkept("tools", ([],)),
+    "function_call": Unkept("tool_choice", ("auto", "none")),
+    "web_search_options": Unkept(),
+    "conversation": Unkept("previous_response_id"),
+    "prompt": Unkept(),
+    "moderation": Unkept(),
+    "audio": Unkept(),
+    "image": Unkept(),
+    "modalities": Unkept("", (["text"],)),
+    "prediction": Unkept(),
+    "logit_bias": Unkept("", ({},)),
+    "logprobs": Unkept("", (False,)),
+    "top_logprobs": Unkept("", (0,)),
+    "context_management": Unkept("truncation", ([],)),
+    "background_options": Unkept(),
+    "n": Unkept("", (1,)),
+    "stop": Unkept("", ([],)),
+    "seed": Unkept(),
 }
-CHAT: Final[Mapping[str, Refused]] = {
-    "functions": Refused("tools", ([],)),
-    "function_call": Refused("tool_choice", ("auto", "none")),
-    "web_search_options": Refused(),
-    "conversation": Refused(),
-    "prompt": Refused("messages"),
-    "moderation": Refused(),
-    "audio": Refused(),
-    "image": Refused(),
-    "modalities": Refused("", (["text"],)),
-    "prediction": Refused(),
-    "logit_bias": Refused("", ({},)),
-    "logprobs": Refused("", (False,)),
-    "top_logprobs": Refused("", (0,)),
-    "input": Refused("messages"),
-    "instructions": Refused("messages"),
-    "previous_response_id": Refused("messages"),
-    "text": Refused("response_format", ({"format": {"type": "text"}}, {})),
-    "reasoning": Refused("reasoning_effort"),
-    "max_output_tokens": Refused("max_completion_tokens"),
-    "max_tool_calls": Refused(),
-    "include": Refused("", ([],)),
-    "truncation": Refused("", ("disabled",)),
-    "background": Refused("", (False,)),
-    "background_options": Refused(),
-    "context_management": Refused("", ([],)),
+CHAT: Final[Mapping[str, Unkept]] = {
+    "functions": Unkept("tools", ([],)),
+    "function_call": Unkept("tool_choice", ("auto", "none")),
+    "web_search_options": Unkept(),
+    "conversation": Unkept(),
+    "prompt": Unkept("messages"),
+    "moderation": Unkept(),
+    "audio": Unkept(),
+    "image": Unkept(),
+    "modalities": Unkept("", (["text"],)),
+    "prediction": Unkept(),
+    "logit_bias": Unkept("", ({},)),
+    "logprobs": Unkept("", (False,)),
+    "top_logprobs": Unkept("", (0,)),
+    "input": Unkept("messages"),
+    "instructions": Unkept("messages"),
+    "previous_response_id": Unkept("messages"),
+    "text": Unkept("response_format", ({"format": {"type": "text"}}, {})),
+    "reasoning": Unkept("reasoning_effort"),
+    "max_output_tokens": Unkept("max_completion_tokens"),
+    "max_tool_calls": Unkept(),
+    "include": Unkept("", ([],)),
+    "truncation": Unkept("", ("disabled",)),
+    "background": Unkept("", (False,)),
+    "background_options": Unkept(),
+    "context_management": Unkept("", ([],)),
 }
 IGNORED_RESPONSES: Final = frozenset({"access_programs", "prompt_cache_options", "prompt_cache_retention"})
 IGNORED_CHAT: Final = IGNORED_RESPONSES | {"metadata", "store"}
@@ -97,7 +97,7 @@ INCLUDED: Final = (
 _LONGEST: Final = 64  # characters of an identifier
 
 
-def check(request: msgspec.Struct, refused: Mapping[str, Refused]) -> None:
+def check(request: msgspec.Struct, refused: Mapping[str, Unkept]) -> None:
     """Raises GatewayError(INVALID_REQUEST) for the first field that cannot be kept to."""
     for name, how in refused.items():
         value = getattr(request, name)
