@@ -13,7 +13,6 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-REQ-16", "A field that cannot be kept to is 400 with its name; none is dropped in silence.", "Contract"),
     R("R-REQ-17", "`verbosity` and `x-openclaw-message-channel` are told to the model.", "Contract"),
     R("R-ITEM-7", "Items that no model can be given are left out and noted in the record.", "Clients"),
-    R("R-SSE-17", "No delta is longer than what readers of lines hold.", "Clients"),
     R("R-REQ-4", "`max_output_tokens` limits the output.", "Struttura della richiesta"),
     R("R-REQ-5", "`temperature` and `top_p` reach the model.", "Struttura della richiesta"),
     R("R-REQ-6", "Every field of the contract is accepted, null as well, and repeated in the answer.", "Contract"),

@@ -268,28 +268,3 @@ def test_a_second_result_of_a_call_is_named_and_a_reference_into_the_conversatio
             assert [one["content"] for one in sent(provider)["messages"] if one["role"] == "tool"] == ["one", "two"]
 
     run(scene())
-
-
-@requirement("R-SSE-17")
-@pytest.mark.parametrize("path", ["/v1/responses", "/v1/chat/completions"])
-@pytest.mark.parametrize("kind", ["content", "reasoning_content", "arguments"])
-def test_no_line_of_a_stream_is_too_long_for_those_who_read_lines(path: str, kind: str, tmp_path: Path) -> None:
-    text = '\x01è"\\ ' * 200_000
-    arguments = json.dumps({"input": text})
-    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "exec", "arguments": arguments}}
-    said = {"tool_calls": [call]} if kind == "arguments" else {kind: text}
-    script = play(chunk(said), chunk({}, "tool_calls" if kind == "arguments" else "stop"), DONE)
-
-    async def scene() -> None:
-        async with upstream(tmp_path, script, model={"upstream": "up-1", "reasoning": "on"}) as (home, _):
-            tool = {"type": "function", "function": SHELL} if "chat" in path else SHELL
-            body = {"model": "openclaw", "input": "hi", "messages": [{"role": "user", "content": "hi"}], "stream": True}
-            answer = await home.ask(path, {**body, "tools": [tool]})
-            lines = [
-                line
-                for line in answer.body.split(b"\n")
-                if (b'delta":' in line and b".delta" in line) or b"chunk" in line
-            ]
-            assert max(map(len, lines)) < 65_536 and len(lines) > 50
-
-    run(scene())

@@ -169,10 +169,9 @@ class Encoder:
         self._text.append(text)
         if self._quiet:
             return
-        for piece in pieces(text):
-            data = b"%b%d,%b%b%b" % (_DELTA, self.sequence, self._text_head, json.encode(piece), b',"logprobs":[]}')
-            self.sequence += 1
-            self._out.append(("response.output_text.delta", data))
+        data = b"%b%d,%b%b%b" % (_DELTA, self.sequence, self._text_head, json.encode(text), b',"logprobs":[]}')
+        self.sequence += 1
+        self._out.append(("response.output_text.delta", data))
 
     def _open_text(self) -> None:
         self._text_id, self._text_index = self._name("msg")
