@@ -19,11 +19,15 @@ PYTHON: dict[str, tuple[str, ...]] = {
     "pydantic-ai": ("pydantic-ai-slim[openai]==2.68.0",),
     "langchain": ("langchain-openai==1.7.4",),
     "llm": ("llm==0.36",),
+    "litellm": ("litellm==1.110.2",),
+    "langgraph": ("langgraph==1.2.24", "langchain-openai==1.7.4"),
+    "autogen": ("autogen-agentchat==0.7.5", "autogen-ext[openai]==0.7.5"),
 }
 NODE: dict[str, tuple[str, ...]] = {
     "openai-npm": ("openai@6.49.0", "zod@4"),
     "ai-sdk": ("ai@6.0.326", "@ai-sdk/openai@3.0.141", "@ai-sdk/open-responses@1.0.39", "zod@4"),
     "codex": ("@openai/codex@0.171.0",),
+    "openai-agents-npm": ("@openai/agents@0.20.0", "zod@4"),
 }
 HERE = Path(__file__).parent
 

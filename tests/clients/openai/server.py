@@ -81,9 +81,10 @@ class Clients:
 
 
 @contextmanager
-def serving(folder: Path) -> Iterator[Clients]:
+def serving(folder: Path, more: str = "") -> Iterator[Clients]:
+    """more: what else is declared."""
     with endless_provider() as endless:
-        declared = SCRIPT + ENDLESS.format(url=endless.url)
+        declared = SCRIPT + ENDLESS.format(url=endless.url) + more
         with live_server(folder, declaration=declared, settings=SETTINGS) as server:
             yield Clients(server, endless)
 
