@@ -15,6 +15,7 @@ from crocevia.app.server import Server
 from crocevia.app.service import App, open_service
 from crocevia.config import Settings
 from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.logger import Logger
 from crocevia.storage.home import Home
 
 __all__ = ["create_app", "run"]
@@ -24,7 +25,7 @@ _M_ARENA_MAX: Final = -8
 _LARGE_BLOCK: Final = 256 * 1024  # bytes
 
 
-def create_app(settings: Settings, home: Home, log: Any = None) -> App:
+def create_app(settings: Settings, home: Home, log: Logger = None) -> App:
     """The ASGI application of a home, for any server that speaks the lifespan protocol."""
     return App(open_service(settings, home, log or configure(settings.log)))
 
@@ -82,7 +83,7 @@ def _give_memory_back() -> None:
         libc.mallopt(_M_ARENA_MAX, 2)  # else every thread that decodes a body keeps one of its own
 
 
-def _announce(app: App, address: tuple[Any, ...], log: Any) -> None:
+def _announce(app: App, address: tuple[Any, ...], log: Logger) -> None:
     assert app.service is not None
     # What start-up left stays for good, and calls make few cycles: look for garbage less often, and not in there.
     gc.collect()

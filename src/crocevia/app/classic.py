@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.config import Search, Settings
 from crocevia.core.errors import GatewayError, Reason
+from crocevia.core.logger import Logger
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.classic import Classic
@@ -23,7 +24,7 @@ _MOST_BYTES: Final = 2 * 1024 * 1024
 
 @asynccontextmanager
 async def open_classic(
-    settings: Settings, database: Database, catalogue: CatalogueHolder, gateway: Gateway, log: Any
+    settings: Settings, database: Database, catalogue: CatalogueHolder, gateway: Gateway, log: Logger
 ) -> AsyncIterator[Classic]:
     """The classic calls, with everything behind them."""
     http = HttpClient()

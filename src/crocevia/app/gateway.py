@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from crocevia.config import Settings
+from crocevia.core.logger import Logger
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.gateway import CallLimits, EngineSource, Gateway, Recorder
 from crocevia.runtime.intake import Intake
@@ -29,7 +30,7 @@ async def open_gateway(
     queue: Recorder,
     spend: Spend,
     intake: Intake,
-    log: Any,
+    log: Logger,
 ) -> AsyncIterator[Gateway]:
     """For a home whose catalogue is loaded. What an earlier process left open is settled before this yields."""
     gateway = Gateway(
@@ -53,7 +54,7 @@ async def _memory(database: Database, secret: bytes) -> Fingerprints:
     return memory
 
 
-async def _remember(database: Database, gateway: Gateway, log: Any) -> None:
+async def _remember(database: Database, gateway: Gateway, log: Logger) -> None:
     """Settle what an earlier process left open, and count the calls of its last hour."""
     now = time.time()
     interrupted = await database.write(lambda tx: records.settle_interrupted(tx, now))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
+from crocevia.core.logger import Logger
 from crocevia.documents.fetch import Fetcher
 from crocevia.doors.atp.resources.images import webhook_data
 from crocevia.runtime.catalogue import CatalogueHolder
@@ -24,7 +24,7 @@ async def open_image_jobs(
     generator: ImageGenerator,
     signer: Signer,
     fetcher: Fetcher,
-    log: Any,
+    log: Logger,
 ) -> AsyncIterator[ImageJobs]:
     """Resumes the jobs of an earlier process; on exit running ones are stopped."""
     work = ImageJobs(

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any
 
 import msgspec
 
 from crocevia.core.catalogue import ProjectSpec
+from crocevia.core.logger import Logger
 from crocevia.documents.fetch import Fetcher
 from crocevia.policy.budget import BudgetStatus
 from crocevia.policy.prices import usd
@@ -31,7 +31,7 @@ class Money(msgspec.Struct, frozen=True):
 
 @asynccontextmanager
 async def open_money(
-    database: Database, catalogue: CatalogueHolder, signer: Signer, fetcher: Fetcher, log: Any
+    database: Database, catalogue: CatalogueHolder, signer: Signer, fetcher: Fetcher, log: Logger
 ) -> AsyncIterator[Money]:
     """The money of a home whose catalogue is loaded."""
     spend = Spend(PriceBook(lambda: catalogue.current).rates)

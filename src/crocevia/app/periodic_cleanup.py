@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 
 from crocevia.core.errors import GatewayError
+from crocevia.core.logger import Logger
 
 EVERY_SECONDS: Final = 600.0
 
@@ -17,7 +18,7 @@ Cleanup = Callable[[], Awaitable[None]]
 
 @asynccontextmanager
 async def periodic_cleanup(
-    cleanups: tuple[Cleanup, ...], log: Any, *, every: float = EVERY_SECONDS
+    cleanups: tuple[Cleanup, ...], log: Logger, *, every: float = EVERY_SECONDS
 ) -> AsyncIterator[None]:
     """Run each cleanup now and every `every` seconds, as long as the block runs."""
     task = asyncio.create_task(_run(cleanups, log, every), name="periodic cleanup")
@@ -28,7 +29,7 @@ async def periodic_cleanup(
         await asyncio.wait([task])
 
 
-async def _run(cleanups: tuple[Cleanup, ...], log: Any, every: float) -> None:
+async def _run(cleanups: tuple[Cleanup, ...], log: Logger, every: float) -> None:
     while True:
         for cleanup in cleanups:
             try:

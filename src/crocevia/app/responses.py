@@ -5,7 +5,7 @@ from __future__ import annotations
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
@@ -16,6 +16,7 @@ from crocevia.config import Auth, Files, Images, Settings
 from crocevia.config import Responses as ResponsesSettings
 from crocevia.config import Server as ServerSettings
 from crocevia.core.forwarding import address, networks
+from crocevia.core.logger import Logger
 from crocevia.documents.fetch import FetchPolicy
 from crocevia.doors.responses import Background, Services, Targets, responses_door
 from crocevia.engines.e5.engine import E5Engine, is_installed
@@ -32,7 +33,7 @@ DAY: Final = 86_400.0
 
 @asynccontextmanager
 async def open_responses(
-    settings: Settings, control: Control, gateway: Gateway, runs: RunService, engines: EngineSource, log: Any
+    settings: Settings, control: Control, gateway: Gateway, runs: RunService, engines: EngineSource, log: Logger
 ) -> AsyncIterator[tuple[Door, Background]]:
     """The door, and what it answers in the background. Raises GatewayError(UNAVAILABLE) if the home was never
     initialised.

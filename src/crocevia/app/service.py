@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -26,6 +26,7 @@ from crocevia.asgi.site import Site
 from crocevia.asgi.types import Application, Receive, Scope, Send
 from crocevia.config import Settings
 from crocevia.core.forwarding import networks
+from crocevia.core.logger import Logger
 from crocevia.documents.fetch import Fetcher
 from crocevia.documents.workers import Workers
 from crocevia.doors.atp import atp_door
@@ -66,7 +67,7 @@ class Service(msgspec.Struct, frozen=True):
 
 
 @asynccontextmanager
-async def open_service(settings: Settings, home: Home, log: Any) -> AsyncIterator[Service]:
+async def open_service(settings: Settings, home: Home, log: Logger) -> AsyncIterator[Service]:
     """Open a home for serving.
 
     Raises GatewayError: CONFLICT if another process serves it, UNAVAILABLE if the store cannot be used.
@@ -85,7 +86,7 @@ async def open_service(settings: Settings, home: Home, log: Any) -> AsyncIterato
 
 
 @asynccontextmanager
-async def _running(settings: Settings, home: Home, database: Database, log: Any) -> AsyncIterator[Service]:
+async def _running(settings: Settings, home: Home, database: Database, log: Logger) -> AsyncIterator[Service]:
     catalogue = CatalogueHolder(database, home, on_failure=_reporter(log))
     engines = EnginePool(
         catalogue,
@@ -154,7 +155,7 @@ def _model_name(catalogue: CatalogueHolder, project: str) -> str | None:
     return found.model if found is not None else None
 
 
-def _reporter(log: Any) -> Callable[[Exception | None], None]:
+def _reporter(log: Logger) -> Callable[[Exception | None], None]:
     def report(error: Exception | None) -> None:
         if error is None:
             log.info("the catalogue is followed again")

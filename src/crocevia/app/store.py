@@ -6,7 +6,9 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
+
+from crocevia.core.logger import Logger
 
 _LOOK_SECONDS: Final = 1.0
 
@@ -19,7 +21,7 @@ class Store(Protocol):
 
 
 @asynccontextmanager
-async def watch_store(store: Store, log: Any, *, every: float = _LOOK_SECONDS) -> AsyncIterator[None]:
+async def watch_store(store: Store, log: Logger, *, every: float = _LOOK_SECONDS) -> AsyncIterator[None]:
     """Log each failure of the store once, and its end, as long as the block runs. every: seconds."""
     task = asyncio.create_task(_watch(store, log, every))
     try:
@@ -29,7 +31,7 @@ async def watch_store(store: Store, log: Any, *, every: float = _LOOK_SECONDS) -
         await asyncio.wait([task])
 
 
-async def _watch(store: Store, log: Any, every: float) -> None:
+async def _watch(store: Store, log: Logger, every: float) -> None:
     told: float | None = None
     while True:
         since = store.failing_since

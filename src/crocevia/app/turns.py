@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from crocevia.config import Settings
 from crocevia.config import Turns as Bounds
+from crocevia.core.logger import Logger
 from crocevia.core.turn import Limits
 from crocevia.log import Hub, SqliteLog
 from crocevia.runtime.control.context import Control
@@ -20,7 +20,7 @@ from crocevia.storage.database import Database
 
 @asynccontextmanager
 async def open_turns(
-    settings: Settings, control: Control, gateway: Gateway, database: Database, log: Any
+    settings: Settings, control: Control, gateway: Gateway, database: Database, log: Logger
 ) -> AsyncIterator[Turns]:
     """Open turns are gone on with before this yields; leaving stops them where they are."""
     hub = Hub(quiet=settings.calls.ping_seconds)
