@@ -43,7 +43,7 @@ def running(
 
 def stop(process: subprocess.Popen[bytes]) -> None:
     """Ask its group to end, insist after five seconds."""
-    for sign in (signal.SIGTERM, signal.SIGKILL):
+    for sign in (signal.SIGINT, signal.SIGKILL):
         if process.poll() is None:
             os.killpg(process.pid, sign)
             try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -96,7 +97,7 @@ def live_server(home: Path, *, declaration: str = SCRIPTED, settings: str = "") 
         wait_until_up(url, process, home)
         yield LiveServer(url, home, secrets, process)
     finally:
-        process.terminate()
+        process.send_signal(signal.SIGINT)  # unlike SIGTERM, it waits for no proxy
         try:
             process.wait(timeout=15)
         except subprocess.TimeoutExpired:

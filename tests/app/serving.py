@@ -141,7 +141,14 @@ async def serving(
         app = App(open_service(settings, home, structlog.get_logger()))
         ready = asyncio.Event()
         grace = settings.calls.drain_seconds
-        server = Server(app, on_ready=ready.set, on_drain=lambda: app.drain(grace), grace=grace, protocol=protocol)
+        server = Server(
+            app,
+            on_ready=ready.set,
+            on_drain=lambda: app.drain(grace),
+            is_busy=lambda: app.is_busy,
+            grace=grace,
+            protocol=protocol,
+        )
         listener = listen("127.0.0.1", 0)
         place = Place(listener.getsockname()[1], app, server)
         task = asyncio.ensure_future(server.serve(sockets=[listener]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import tarfile
@@ -109,7 +110,7 @@ def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
             with httpx.Client(base_url=url, timeout=20) as client:
                 yield Kept(home, kept, client, figures, days, (doctor.returncode, doctor.stdout))
         finally:
-            process.terminate()
+            process.send_signal(signal.SIGINT)
             try:
                 process.wait(timeout=15)
             except subprocess.TimeoutExpired:

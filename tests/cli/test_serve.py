@@ -70,7 +70,7 @@ def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
             time.sleep(1.0)  # the bound within which a running server follows an apply
             yield Running(home, f"http://127.0.0.1:{port}", printed, key)
         finally:
-            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
             process.wait(timeout=20)
             guard.cancel()
             draining.join(5)

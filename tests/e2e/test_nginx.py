@@ -17,7 +17,7 @@ import pytest
 from crocevia.config import Calls
 from crocevia.core.catalogue import EngineSpec
 from tests.aio import run
-from tests.app.serving import Place, read_answer, request, serving
+from tests.app.serving import read_answer, request, serving
 from tests.doors.pepper.house import HELLO
 from tests.live import free_port
 
@@ -36,11 +36,11 @@ SILENT = EngineSpec(name="scripted", kind="scripted", script=[{"say": [{"delay_m
 
 
 @asynccontextmanager
-async def behind_nginx(folder: Path, place: Place) -> AsyncIterator[int]:
-    """The port of an nginx that runs our file in front of `place`."""
+async def behind_nginx(folder: Path, behind: int) -> AsyncIterator[int]:
+    """The port of an nginx that runs our file in front of a server."""
     assert NGINX is not None
     port = free_port()
-    site = CONF.read_text().replace("127.0.0.1:8111", f"127.0.0.1:{place.port}")
+    site = CONF.read_text().replace("127.0.0.1:8111", f"127.0.0.1:{behind}")
     site = site.replace("listen 80;", f"listen 127.0.0.1:{port};")
     paths = "".join(
         f"{name}_temp_path {folder}/{name};\n" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -93,7 +93,7 @@ def spread(found: list[tuple[float, bytes]]) -> float:
 
 def test_streams_flow_as_they_do_without_nginx(tmp_path: Path) -> None:
     async def work() -> None:
-        async with serving(engine=PIECES) as place, behind_nginx(tmp_path, place) as port:
+        async with serving(engine=PIECES) as place, behind_nginx(tmp_path, place.port) as port:
             direct = min([spread((await arrivals(place.port))[1]) for _ in range(2)])  # less of the machine's noise
             for path in ("/agent", "/agent.php"):
                 headers, through = await arrivals(port, path)
@@ -108,7 +108,7 @@ def test_streams_flow_as_they_do_without_nginx(tmp_path: Path) -> None:
 def test_pings_pass_while_the_model_is_silent(tmp_path: Path) -> None:
     async def work() -> None:
         calls = Calls(ping_seconds=0.1)
-        async with serving(engine=SILENT, calls=calls) as place, behind_nginx(tmp_path, place) as port:
+        async with serving(engine=SILENT, calls=calls) as place, behind_nginx(tmp_path, place.port) as port:
             _, through = await arrivals(port)
             first_delta = next(at for at, data in through if b"event: delta" in data)
             pings = [at for at, data in through if b": ping" in data and at < first_delta]
@@ -120,7 +120,7 @@ def test_pings_pass_while_the_model_is_silent(tmp_path: Path) -> None:
 
 def test_errors_keep_their_status_headers_and_words(tmp_path: Path) -> None:
     async def work() -> None:
-        async with serving(hourly_limit=1) as place, behind_nginx(tmp_path, place) as port:
+        async with serving(hourly_limit=1) as place, behind_nginx(tmp_path, place.port) as port:
             assert (await post(port, json.dumps(HELLO).encode()))[0] == 200
             status, headers, body = await post(port, json.dumps(HELLO).encode())
             assert (status, error(body)) == (429, "troppe_richieste")
@@ -156,7 +156,7 @@ def test_a_caller_that_hangs_up_at_nginx_ends_the_call_behind_it(tmp_path: Path)
     slow = EngineSpec(name="scripted", kind="scripted", script=[{"say": [{"text": "uno"}, {"delay_ms": 60_000}]}])
 
     async def work() -> None:
-        async with serving(engine=slow) as place, behind_nginx(tmp_path, place) as port:
+        async with serving(engine=slow) as place, behind_nginx(tmp_path, place.port) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(request("/agent", json.dumps(STREAM).encode()))
             await reader.readuntil(b"uno")

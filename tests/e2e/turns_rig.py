@@ -50,14 +50,21 @@ class Rig:
 
     def stop(self) -> None:
         if self._pid:
-            self._signal(signal.SIGTERM)
+            self._signal(signal.SIGINT)
         assert "Traceback" not in self.said
 
     def _signal(self, number: int) -> None:
+        self.signal(number)
+        self.wait()
+
+    def signal(self, number: int) -> None:
         assert self._pid
         os.kill(self._pid, number)
-        self._breeder.wait(self._pid)
-        self._pid = 0
+
+    def wait(self) -> int:
+        """The exit status, once the process has ended."""
+        pid, self._pid = self._pid, 0
+        return os.waitstatus_to_exitcode(self._breeder.wait(pid))
 
     @property
     def said(self) -> str:

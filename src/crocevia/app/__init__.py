@@ -57,6 +57,7 @@ async def _serve(settings: Settings, home: Home) -> int:
         app,
         on_ready=lambda: _announce(app, listener.getsockname(), log),
         on_drain=lambda: app.drain(grace),
+        is_busy=lambda: app.is_busy,
         grace=grace,
         largest_message=settings.gateway.http.endpoints.responses.max_body_bytes
         if settings.gateway.http.endpoints.responses.enabled

@@ -69,6 +69,9 @@ class Exchange:
         """Have the request answered; whatever goes wrong, the connection knows where it stands."""
         try:
             await application(self.scope, self, self.send)
+        except asyncio.CancelledError:  # the process ends
+            self._protocol.transport.abort()
+            raise
         except BaseException as error:
             self._protocol.logger.error("Exception in ASGI application\n", exc_info=error)
             await self._break_off()

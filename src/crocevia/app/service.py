@@ -190,6 +190,11 @@ class App:
             self.service.gateway.drain(grace)
             self.service.turns.drain(grace)
 
+    @property
+    def is_busy(self) -> bool:
+        """A call or a turn is under way."""
+        return self.service is not None and (self.service.gateway.active > 0 or self.service.turns.is_busy)
+
     async def _live(self, receive: Receive, send: Send) -> None:
         await receive()
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from crocevia.log.ring import Ring
@@ -44,6 +44,8 @@ class Hub:
         self._stall = stall
         self._sweep_every = min(SWEEP, quiet / 4, stall / 4)
         self._sweeping: asyncio.TimerHandle | None = None
+        self.is_over: Callable[[str], bool] = lambda chat: False
+        """Whether the streams of a chat end once their readers have all there is."""
         self.size = 0
         self.now = 0.0
         """Its clock, never more than a sweep behind while there are readers."""
@@ -80,6 +82,18 @@ class Hub:
         ring = self._rings.get(chat)
         if ring is not None:
             ring.clear()
+
+    def end_streams(self, is_over: Callable[[str], bool]) -> None:
+        """From now on the streams of the chats of which `is_over` holds end; `wake` a chat that comes to be one."""
+        self.is_over = is_over
+        for ring in self._rings.values():
+            ring.flush()
+
+    def wake(self, chat: str) -> None:
+        """Have the chat's waiting readers look again."""
+        ring = self._rings.get(chat)
+        if ring is not None:
+            ring.flush()
 
     def attach(self, chat: str, reader: Reader) -> Ring:
         loop = asyncio.get_running_loop()

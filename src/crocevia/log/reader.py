@@ -40,7 +40,9 @@ async def follow(
     ping: Callable[[], bytes],
     write: Write,
 ) -> None:
-    """Write what follows seq `after`, for ever; cancel to stop. Raises Stalled, and whatever `write` raises.
+    """Write what follows seq `after`, until the hub says that the chat's streams are over; cancel to stop sooner.
+
+    Raises Stalled, and whatever `write` raises.
 
     encode: an entry as this version's frame; it is called once per entry and version, however many readers
     there are. A ping goes out as soon as the reader has caught up with the head it found, then after 15 s of silence.
@@ -63,7 +65,7 @@ async def follow(
 
 
 async def follow_rows(log: Log, hub: Hub, chat: str, after: int) -> AsyncGenerator[list[Row], None]:
-    """The rows that follow seq `after`, for ever; close it to stop.
+    """The rows that follow seq `after`, until the hub says that the chat's streams are over; close it to stop.
 
     An empty list where `follow` writes a ping. A reader that takes no more for a minute has its task cancelled.
     """
@@ -80,6 +82,8 @@ async def follow_rows(log: Log, hub: Hub, chat: str, after: int) -> AsyncGenerat
                 rows = await log.read(chat, cursor, PAGE)
             if rows:
                 cursor = rows[-1].seq
+            elif greeted and cursor >= ring.head and hub.is_over(chat):
+                return
             elif (greeted or cursor < target) and await _woken(ring, reader):
                 continue
             else:
@@ -127,6 +131,8 @@ class _Stream(NamedTuple):
                     continue
             data, cursor = found
             if not data:
+                if greeted and cursor >= self.ring.head and self.hub.is_over(self.chat):
+                    return
                 if (greeted or cursor < target) and await _woken(self.ring, self.reader):
                     continue
                 greeted = greeted or cursor >= target

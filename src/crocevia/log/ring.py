@@ -161,11 +161,12 @@ class Ring:
         loop = asyncio.get_running_loop()
         left = self._flushed + min(max(TICK, self.readers * TICK_READER), LONGEST_TICK) - loop.time()
         if urgent or left <= 0:
-            self._flush()
+            self.flush()
         elif self._timer is None:
-            self._timer = loop.call_later(left, self._flush)
+            self._timer = loop.call_later(left, self.flush)
 
-    def _flush(self) -> None:
+    def flush(self) -> None:
+        """Show everything, and wake who waits."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None

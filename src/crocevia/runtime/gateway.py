@@ -232,10 +232,15 @@ class Gateway:
 
     def check_open(self, *, going_on: bool = False) -> None:
         """Raises GatewayError when nothing is admitted now: DRAINING, UNAVAILABLE (the store takes no records)."""
-        if self.draining and not going_on:
-            raise GatewayError(Reason.DRAINING, retry_after=int(DRAIN_SECONDS))
+        if not going_on:
+            self.check_draining()
         if self._records.failing:
             raise GatewayError(Reason.UNAVAILABLE, retry_after=1)
+
+    def check_draining(self) -> None:
+        """Raises GatewayError(DRAINING) when nothing new is begun."""
+        if self.draining:
+            raise GatewayError(Reason.DRAINING, retry_after=int(DRAIN_SECONDS))
 
     async def attach(self, route: Route, attachments: tuple[Attachment, ...], wants: Wants) -> Route:
         """Put files in the place of their placeholders, as the engine of `route` takes them.

@@ -136,7 +136,7 @@ def test_a_background_run_outlives_kill_9(tmp_path: Path) -> None:
             with urllib.request.urlopen(follow(server, path), timeout=20) as told:
                 assert told.read().endswith(b"data: [DONE]\n\n")
         finally:
-            again.terminate()
+            again.send_signal(signal.SIGINT)
             again.wait(15)
 
 

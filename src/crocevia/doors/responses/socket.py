@@ -31,7 +31,8 @@ _TRY_AGAIN: Final = 1013
 
 
 async def serve(services: Services, request: Request) -> Socket:
-    """One connection, from its handshake to its end."""
+    """One connection, from its handshake to its end. Raises GatewayError when nothing is admitted now."""
+    services.gateway.check_open()
     return Socket(partial(_run, services, request.caller))
 
 

@@ -30,8 +30,6 @@ class Journal(Protocol):
 WantHandler: TypeAlias = Callable[["Driver", Any], Awaitable[None]]
 """Does what is wanted and posts facts. A want without a handler needs nothing done."""
 
-_BUSY = (w.CallModel, w.RunTool, w.Compact, w.End)
-
 
 class InboxItem(msgspec.Struct, frozen=True):
     """A fact on its way into the journal."""
@@ -71,11 +69,6 @@ class Driver:
         self._wakeup = asyncio.Event()
         self._running: dict[w.Want, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
-
-    @property
-    def busy(self) -> bool:
-        """Something is under way that ends by itself."""
-        return any(isinstance(want, _BUSY) and not task.done() for want, task in self._running.items())
 
     def post(self, fact: e.Entry) -> None:
         """Something happened."""

@@ -77,8 +77,7 @@ class RunService:
         Raises GatewayError: DRAINING, UNAVAILABLE, INVALID_REQUEST (see `single_agent_setup`), CONFLICT when the
         chat's open turn does not end.
         """
-        if self._supervisor.gateway.draining:
-            raise GatewayError(Reason.DRAINING)
+        self._supervisor.gateway.check_draining()
         if spec.position is None:
             return await self._open_unrecorded(spec)
         opening = asyncio.ensure_future(self._open_in_chat(spec, spec.position))
@@ -102,6 +101,11 @@ class RunService:
             terminal=lambda: terminals[0] if terminals else None,
         )
         return AgentRun(turn, output, task, chat_id)
+
+    @property
+    def is_busy(self) -> bool:
+        """A run is under way."""
+        return bool(self._tasks)
 
     async def close(self) -> None:
         """Stop what leaves nothing behind. Idempotent."""

@@ -44,7 +44,6 @@ from crocevia.runtime.turns.tools import Toolbox
 from crocevia.storage import chats as chat_rows
 from crocevia.storage.chats import Chat
 
-FLUSH_SECONDS: Final = 0.2
 LoadManifests: TypeAlias = Callable[[], Awaitable[Sequence[Raw]]]
 _PAGE: Final = 500  # entries
 _MAX_RESUMING: Final = 16  # turns that are resumed at the same time
@@ -66,7 +65,7 @@ class Turns:
         on_fault: OnFault = lambda where, error: None,
     ) -> None:
         self.closed = asyncio.Event()
-        """Set when streams should end."""
+        """Set when streams must end, whatever their readers still lack."""
         self._control = control
         self._gateway = gateway
         self._log = log
@@ -75,7 +74,7 @@ class Turns:
         self._supervisor = Supervisor(control, gateway, log, toolbox, files, settings or TurnSettings(), on_fault)
         self._sessions = self._supervisor.sessions
         self.runs = RunService(self._supervisor)
-        self._draining: asyncio.Task[None] | None = None
+        self._draining = False
 
     # --- a server's life -------------------------------------------------------------------------------------
 
@@ -94,29 +93,26 @@ class Turns:
         await asyncio.gather(*(resume(chat) for chat in found if chat is not None))
 
     def drain(self, grace: float) -> None:
-        """Open no more turns. Streams end when nothing is under way, after `grace` seconds at the latest."""
-        if self._draining is None:
-            self._draining = asyncio.get_running_loop().create_task(self._finish_work(grace))
+        """Open no more turns. A chat's streams end when no turn of it is under way and their readers have all there
+        is; after `grace` seconds in any case.
+        """
+        if self._draining:
+            return
+        self._draining = True
+        asyncio.get_running_loop().call_later(grace, self.closed.set)
+        self._supervisor.on_idle = self._hub.wake
+        self._hub.end_streams(lambda chat_id: chat_id not in self._supervisor.drivers)
 
     async def close(self) -> None:
         """Stop driving; open turns go on in the next process."""
         self.closed.set()
-        if self._draining is not None:
-            self._draining.cancel()
         await self.runs.close()
         await self._supervisor.close()
 
     @property
-    def draining(self) -> bool:
-        return self._draining is not None or self._gateway.draining
-
-    async def _finish_work(self, grace: float) -> None:
-        clock = asyncio.get_running_loop().time
-        end = clock() + grace
-        while clock() < end and any(driver.busy for driver in self._supervisor.drivers.values()):  # noqa: ASYNC110
-            await asyncio.sleep(0.05)  # drivers come and go: no one event tells
-        await asyncio.sleep(FLUSH_SECONDS)  # the last entries are on their way to the readers
-        self.closed.set()
+    def is_busy(self) -> bool:
+        """A turn or a run is under way, be it that it waits for somebody outside."""
+        return bool(self._supervisor.drivers) or self.runs.is_busy
 
     # --- a message -------------------------------------------------------------------------------------------
 
@@ -139,8 +135,7 @@ class Turns:
         Raises GatewayError: NOT_FOUND, DRAINING, UNAVAILABLE (`context_unavailable`), CONFLICT (`turn_in_progress`,
         `idempotency_conflict`, `team_unavailable`).
         """
-        if self.draining:
-            raise GatewayError(Reason.DRAINING)
+        self._gateway.check_draining()
         chat = await chats.find(self._control, user_id, chat_id)
         # Shielded: a caller that leaves must not leave behind a turn that nobody drives.
         payload = msgspec.json.encode([message, *attachment_ids])
@@ -313,7 +308,7 @@ class Feed:
         ping: Callable[[], bytes],
         write: Callable[[bytes], Awaitable[None]],
     ) -> None:
-        """Write what there is and what comes, for ever; cancel to stop. See `log.follow`."""
+        """Write what there is and what comes; cancel to stop. See `log.follow`."""
         await follow(
             self._log,
             self._hub,
@@ -326,7 +321,7 @@ class Feed:
         )
 
     def rows(self) -> AsyncGenerator[list[Row], None]:
-        """What there is and what comes, for ever; close it to stop. An empty list: it has been quiet for long."""
+        """What there is and what comes; close it to stop. An empty list: it has been quiet for long."""
         return follow_rows(self._log, self._hub, self._chat_id, self._after)
 
     async def rest(self) -> list[Row]:

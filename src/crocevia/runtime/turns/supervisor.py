@@ -47,6 +47,8 @@ class Supervisor:
         settings: TurnSettings,
         on_fault: OnFault,
     ) -> None:
+        self.on_idle: Callable[[str], None] = lambda chat_id: None
+        """Told of each chat whose turn is no longer driven."""
         self.control = control
         self.log = log
         self.sessions = ChatSessions(log, settings.idle_chats)
@@ -177,6 +179,7 @@ class Supervisor:
         finally:
             self.drivers.pop(session.chat.id, None)
             session.observer = None
+            self.on_idle(session.chat.id)
 
     async def _replace_driver(self, session: ChatSession, *, give_up: bool) -> Driver | None:
         async with self.sessions.lock(session.chat.id):
