@@ -41,7 +41,14 @@ DECLARATION: dict[str, Any] = {
     ],
     "models": [{"name": "m", "engine": "puppet"}],
 }
-SETTINGS = "[gateway.http.endpoints.responses]\nenabled = true\n[calls]\ndrain_seconds = {drain}\n"
+SETTINGS = """
+[gateway]
+trusted_proxies = ["127.0.0.1/32"]
+[gateway.http.endpoints.responses]
+enabled = true
+[calls]
+drain_seconds = {drain}
+"""
 
 
 class Site:
@@ -239,7 +246,7 @@ def test_a_turn_under_way_ends_as_if_nobody_had_stopped_the_server(
             assert (await place.to(chat, "tool-output", {"call_id": call, "output": "rang"})).status == 204
             assert (await place.to(chat, "tool-output", {"call_id": call, "output": "rang"})).status == 409
             assert (await place.to(other, "approval", {"approval_id": approval, "approve": True})).status == 204
-            await asking.until("agent.tool.result")
+            await asking.until("agent.tool.complete")
             assert (await place.to(other, "cancel")).status == 202
             await asking.until("turn.cancelled")
             await asking.ended(2)

@@ -77,6 +77,21 @@ def parsed(html: str) -> _Document:
     return document
 
 
+def test_an_agent_whose_rules_mean_nothing_is_marked() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            assert "permissions.write" not in (await place.get("/panel/agents")).text
+            stored = '{"write": "Deny", "read": "ask"}'
+            await place.service.database.write(
+                lambda tx: tx.connection.execute("UPDATE agents SET permissions = ? WHERE name = 'main'", (stored,))
+            )
+            page = (await place.get("/panel/agents")).text
+            assert "permissions.write" in page and "permissions.read" not in page
+
+    run(work())
+
+
 @pytest.mark.parametrize("language", ["it", "en"])
 def test_every_page_is_there_in_both_languages_with_its_twin(language: str) -> None:
     async def work() -> None:

@@ -19,6 +19,7 @@ from crocevia.core.catalogue import EngineSpec
 from crocevia.core.declared import Refused
 from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.runtime.catalogue import Catalogue, load
+from crocevia.storage.agents import misread
 from crocevia.storage.database import connect, snapshot
 from crocevia.storage.home import Home, holder
 from crocevia.storage.metadata import SCHEMA
@@ -61,6 +62,7 @@ def store(home: Home) -> Iterator[Finding]:
         yield warn("store", "doctor_schema", found=version or "?", known=SCHEMA)
     yield from _database(home)
     yield from _records(home)
+    yield from _agents(home)
     yield from _disk(home)
     serving = holder(home)
     yield ok("store", "doctor_served", pid=serving) if serving is not None else ok("store", "doctor_not_served")
@@ -104,6 +106,18 @@ def _records(home: Home) -> Iterator[Finding]:
         yield warn("records", "doctor_record", record=call_id, columns=", ".join(columns))
     if len(found) > _NAMED:
         yield warn("records", "doctor_records", count=len(found) - _NAMED)
+
+
+def _agents(home: Home) -> Iterator[Finding]:
+    """Agents that hold rules or bounds which mean nothing: they were ignored by earlier versions."""
+    try:
+        with snapshot(home.database) as tx:
+            found = misread(tx)
+    except sqlite3.Error:
+        return  # an earlier schema, or a store whose own finding says it
+    for agent in found:
+        level, key = (bad, "doctor_agent_unreadable") if agent.unreadable else (warn, "doctor_agent")
+        yield level("agents", key, agent=agent.name, fields=", ".join(agent.misread))
 
 
 def _disk(home: Home) -> Iterator[Finding]:

@@ -258,7 +258,10 @@ class Reason(StrEnum):
     MOMENT_SHAPE = "moment_shape"
     GIVEN_TWICE = "given_twice"
     MODEL_NOT_OFFERED = "model_not_offered"
+    AGENT_UNREADABLE = "agent_unreadable", Code.CONFLICT
     CONFIG_MAX_TOKENS = "config_max_tokens"
+    CONFIG_VALUE = "config_value"
+    TOOL_RULE_UNKNOWN = "tool_rule_unknown"
     LEADS_TEAMS = "leads_teams"
     TEAM_HAS_CHATS = "team_has_chats"
     ORCHESTRATOR_WRONG = "orchestrator_wrong"

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, get_args
+from collections.abc import Callable
+from typing import Any, Final, Literal
 
 import msgspec
 from sqlalchemy import (
@@ -22,6 +23,7 @@ from sqlalchemy import (
     update,
 )
 
+from crocevia.core.agent_rules import ANY_TOOL, AgentConfig, read_config, read_permissions
 from crocevia.core.catalogue import AgentSpec, DeclaredTool, ToolRule
 from crocevia.core.ids import new_id
 from crocevia.storage.database import Transaction
@@ -69,15 +71,52 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     tools_enabled: list[dict[str, Any]]
     external_tools_enabled: list[dict[str, Any]]
     permissions: dict[str, Any]
+    """As it was stored; `rules` is what it means."""
     can_write_knowledge: bool
     can_write_skills: bool
     config: dict[str, Any]
+    """As it was stored; `bounds` is what it means."""
     created_at: float
     updated_at: float
+    unreadable: tuple[str, ...] = ()
+    """Fields whose columns hold nothing of their kind: such an agent does not work until they are set again."""
+
+    @property
+    def rules(self) -> dict[str, ToolRule]:
+        """By tool; what is no rule means no."""
+        return read_permissions(self.permissions)[0]
+
+    @property
+    def bounds(self) -> AgentConfig:
+        """Of its turns; what is no bound is not set."""
+        return read_config(self.config)[0]
+
+    @property
+    def misread(self) -> tuple[str, ...]:
+        """What its owner may have meant otherwise: `permissions.write`, `config.max_rounds`, or a whole field."""
+        rules, bounds = read_permissions(self.permissions)[1], read_config(self.config)[1]
+        return (
+            *self.unreadable,
+            *(f"permissions.{tool}" for tool in rules),
+            *(f"config.{name}" for name in bounds),
+        )
 
 
+_STORED: Final = tuple(name for name in Agent.__struct_fields__ if name != "unreadable")
 _JSON: Final = ("tools_enabled", "external_tools_enabled", "permissions", "config")
-_CHANGING: Final = tuple(name for name in Agent.__struct_fields__ if name not in ("id", "user_id", "created_at"))
+_KINDS: Final[dict[str, Any]] = {
+    "tools_enabled": list[DeclaredTool],
+    "external_tools_enabled": list[DeclaredTool],
+    "permissions": dict[str, Any],
+    "config": dict[str, Any],
+}
+_UNREADABLE: Final[dict[str, Callable[[], Any]]] = {
+    "tools_enabled": list,
+    "external_tools_enabled": list,
+    "permissions": lambda: {ANY_TOOL: "deny"},
+    "config": dict,
+}
+_CHANGING: Final = tuple(name for name in _STORED if name not in ("id", "user_id", "created_at"))
 _OWNED: Final = agents.c.user_id == bindparam("owner")
 _LIST: Final = select(agents).where(_OWNED).order_by(agents.c.id).limit(bindparam("most"))
 _FIND: Final = select(agents).where(agents.c.id == bindparam("which"), _OWNED)
@@ -85,9 +124,10 @@ _NAMED: Final = select(agents.c.id).where(_OWNED, agents.c.name == bindparam("ca
 _COUNT: Final = select(func.count()).select_from(agents).where(_OWNED)
 _DROP: Final = delete(agents).where(agents.c.id == bindparam("which"))
 _DROP_NAMED: Final = delete(agents).where(_OWNED, agents.c.name == bindparam("called"))
-_ADD: Final = inserting(agents, *Agent.__struct_fields__)
+_ADD: Final = inserting(agents, *_STORED)
 _SET: Final = update(agents).where(agents.c.id == bindparam("which")).values(setting(*_CHANGING))
 
+_ALL: Final = select(agents).order_by(agents.c.name, agents.c.id)
 _BY_NAME: Final = select(agents).where(_OWNED).order_by(agents.c.name)
 
 
@@ -114,6 +154,11 @@ def find_named(tx: Transaction, user_id: str, name: str) -> str | None:
     """The id of the user's agent of this name."""
     found: str | None = tx.scalar(_NAMED, owner=user_id, called=name)
     return found
+
+
+def misread(tx: Transaction) -> list[Agent]:
+    """Agents of all users that say something which is not acted on as their owner may think."""
+    return [agent for agent in map(_value, tx.all(_ALL)) if agent.misread]
 
 
 def listed(tx: Transaction, user_id: str, most: int) -> list[Agent]:
@@ -143,10 +188,10 @@ def declared(tx: Transaction, user_id: str) -> dict[str, AgentSpec]:
             system_prompt=agent.system_prompt,
             tools=tuple(map(_declared_tool, agent.tools_enabled)),
             external_tools=tuple(map(_declared_tool, agent.external_tools_enabled)),
-            permissions=_rules(agent.permissions),
+            permissions=agent.rules,
             can_write_knowledge=agent.can_write_knowledge,
             can_write_skills=agent.can_write_skills,
-            config=agent.config,
+            config={name: value for name, value in agent.config.items() if f"config.{name}" not in agent.misread},
         )
         for agent in map(_value, tx.all(_BY_NAME, owner=user_id))
     }
@@ -181,7 +226,7 @@ def drop_named(tx: Transaction, user_id: str, name: str) -> None:
 
 
 def _columns(agent: Agent) -> dict[str, Any]:
-    fields = msgspec.structs.asdict(agent)
+    fields = {name: getattr(agent, name) for name in _STORED}
     packed_fields = {name: packed(fields[name]) for name in _JSON}
     flags = {name: int(fields[name]) for name in ("can_write_knowledge", "can_write_skills")}
     return fields | packed_fields | flags
@@ -189,13 +234,22 @@ def _columns(agent: Agent) -> dict[str, Any]:
 
 def _value(row: Row) -> Agent:
     fields = row._asdict()
+    unreadable = tuple(name for name in _JSON if not _is_readable(fields[name], _KINDS[name]))
     for name in _JSON:
-        fields[name] = unpacked(fields[name])
+        fields[name] = _UNREADABLE[name]() if name in unreadable else unpacked(fields[name])
     for name in ("tools_enabled", "external_tools_enabled"):  # plain names were kept once
         fields[name] = [_tool(tool) for tool in fields[name]]
     for name in ("can_write_knowledge", "can_write_skills"):
         fields[name] = bool(fields[name])
-    return Agent(**fields)
+    return Agent(**fields, unreadable=unreadable)
+
+
+def _is_readable(text: Any, kind: Any) -> bool:
+    try:
+        msgspec.json.decode(text, type=kind)
+    except (msgspec.MsgspecError, RecursionError, TypeError):
+        return False
+    return True
 
 
 def _tool(tool: DeclaredTool) -> dict[str, Any]:
@@ -204,8 +258,3 @@ def _tool(tool: DeclaredTool) -> dict[str, Any]:
 
 def _declared_tool(tool: dict[str, Any]) -> DeclaredTool:
     return tool["name"] if tool.keys() == {"name"} else tool
-
-
-def _rules(permissions: dict[str, Any]) -> dict[str, ToolRule]:
-    """Rules by tool; what is none means no."""
-    return {tool: rule if rule in get_args(ToolRule) else "deny" for tool, rule in permissions.items()}

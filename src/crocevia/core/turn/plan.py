@@ -46,7 +46,7 @@ class AgentCard(Struct, frozen=True, kw_only=True, omit_defaults=True):
     tools: tuple[str, ...] = ()
     """Names of the tools its model may call."""
     permissions: dict[str, ToolRule] = {}
-    """By tool name; a tool without a rule is allowed."""
+    """By tool name, `*` for those without a rule of their own; a tool without a rule is allowed."""
     rounds: int | None = None
     """None: the turn's limit."""
     parallel_tools: int | None = None

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from crocevia.core.agent_rules import rule_of
+from crocevia.core.catalogue import ToolRule
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.calls import Call, CallState
 from crocevia.core.turn.closing import close_instance, close_turn
@@ -15,6 +17,7 @@ from crocevia.core.turn.delegation import answer_for, delegation_for
 from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.machine import Turn
+from crocevia.core.turn.plan import ANSWER
 from crocevia.core.turn.questions import Answer, digest_of, failure
 from crocevia.core.turn.titles import derive_title
 
@@ -152,7 +155,7 @@ def _next_of(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | N
     refusal = call.refusal or _forbidden(instance, call) or _too_many(turn, call)
     if refusal is not None:
         return e.ToolRefused(turn=turn.id, at=at, call_id=call.id, code=refusal[0], message=refusal[1])
-    if instance.card.permissions.get(call.tool.name) == "ask" and call.verdict is None:
+    if _rule(instance, call) == "ask" and call.verdict is None:
         return _ask(turn, instance, call, at)
     return _BEGIN[call.kind](turn, instance, call, at)
 
@@ -160,9 +163,15 @@ def _next_of(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | N
 def _forbidden(instance: Instance, call: Call) -> tuple[str, str] | None:
     if call.kind == "unknown":
         return ("unknown_tool", f"there is no tool {call.tool.name} here")
-    if instance.card.permissions.get(call.tool.name) == "deny":
+    if _rule(instance, call) == "deny":
         return ("tool_denied", f"{call.tool.name} is not allowed")
     return None
+
+
+def _rule(instance: Instance, call: Call) -> ToolRule:
+    # An answer to a member's question does nothing by itself: a rule for all tools does not mean it.
+    permissions, name = instance.card.permissions, call.tool.name
+    return permissions.get(name, "allow") if name == ANSWER else rule_of(permissions, name)
 
 
 def _too_many(turn: Turn, call: Call) -> tuple[str, str] | None:

@@ -48,6 +48,7 @@ NAMED: Final[Mapping[Reason, tuple[int, str, str]]] = {
     Reason.TURN_IN_PROGRESS: (409, "conflict", "turn_in_progress"),
     Reason.NO_TURN_IN_PROGRESS: (409, "conflict", "no_turn_in_progress"),
     Reason.IDEMPOTENCY_CONFLICT: (409, "conflict", "idempotency_conflict"),
+    Reason.AGENT_UNREADABLE: (409, "conflict", "agent_unreadable"),
     Reason.TEAM_UNAVAILABLE: (409, "conflict", "team_unavailable"),
     Reason.TOOL_ALREADY_RESOLVED: (409, "conflict", "tool_already_resolved"),
     Reason.TOOL_TIMED_OUT: (409, "conflict", "tool_timed_out"),

@@ -13,11 +13,15 @@ from crocevia.panel.forms import Field
 from crocevia.panel.pages.resource import Resource
 from crocevia.panel.web import PageRequest, PageResponse, PageView
 from crocevia.panel.writing import load
+from crocevia.storage import meta
+from crocevia.storage.agents import misread
 
 
 class Listing(msgspec.Struct, frozen=True, kw_only=True):
     agents: list[AgentSpec]
     teams: list[TeamSpec]
+    misread: dict[str, str]
+    """What the rows of some agents hold that means nothing, by the agent's name."""
 
 
 class Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,7 +33,10 @@ class Known(msgspec.Struct, frozen=True, kw_only=True):
 
 async def show(request: PageRequest) -> PageResponse:
     agents, teams = await load(request, "agents"), await load(request, "teams")
-    context = Listing(agents=list(agents.values()), teams=list(teams.values()))
+    found = await request.services.database.read(misread)
+    user_id = await request.services.database.read(lambda tx: meta.get(tx, meta.OPERATOR))
+    fields = {agent.name: ", ".join(agent.misread) for agent in found if agent.user_id == user_id}
+    context = Listing(agents=list(agents.values()), teams=list(teams.values()), misread=fields)
     return PageView(template="agents", context=context, title=request.t("nav.agents"), nav="agents")
 
 

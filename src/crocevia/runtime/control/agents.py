@@ -6,6 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
+from crocevia.core.agent_rules import read_config, read_permissions
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control import models
 from crocevia.runtime.control.context import MOST, Control, check_room, missing
@@ -31,6 +32,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 async def create(control: Control, user_id: str, fields: dict[str, Any]) -> Agent:
     """fields: name, system_prompt and mode at least. Raises GatewayError(INVALID_REQUEST)."""
     _check(control, fields)
+    _check_rules(fields)
     now = control.clock()
 
     def work(tx: Transaction) -> Agent:
@@ -53,6 +55,7 @@ async def get(control: Control, user_id: str, agent_id: str) -> Agent:
 
 async def update(control: Control, user_id: str, agent_id: str, changes: dict[str, Any]) -> Agent:
     """Raises GatewayError: NOT_FOUND, INVALID_REQUEST."""
+    _check_rules(changes)
     now = control.clock()
 
     def work(tx: Transaction) -> Agent:
@@ -63,7 +66,7 @@ async def update(control: Control, user_id: str, agent_id: str, changes: dict[st
             _check_name(tx, user_id, changes["name"])
         if changes.get("mode", "primary") != "primary":
             _check_leads_nothing(tx, agent_id, "mode")
-        changed = msgspec.structs.replace(before, **changes, updated_at=now)
+        changed = msgspec.structs.replace(before, **changes, updated_at=now, unreadable=())
         rows.save(tx, changed)
         return changed
 
@@ -99,6 +102,14 @@ def _check(control: Control, fields: dict[str, Any]) -> None:
         raise GatewayError(Reason.MODEL_NOT_OFFERED, param="model")
     if _holds(fields.get("config"), "max_tokens"):
         raise GatewayError(Reason.CONFIG_MAX_TOKENS, param="config")
+
+
+def _check_rules(changes: dict[str, Any]) -> None:
+    """Also what stays as it is: nobody who writes a rule that is none may think that it holds."""
+    if read_permissions(changes.get("permissions", {}))[1]:
+        raise GatewayError(Reason.TOOL_RULE_UNKNOWN, param="permissions")
+    for name in read_config(changes.get("config", {}))[1]:
+        raise GatewayError(Reason.CONFIG_VALUE, param=f"config.{name}")
 
 
 def _check_name(tx: Transaction, user_id: str, name: str) -> None:

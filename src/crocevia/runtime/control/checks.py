@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from crocevia.core.agent_rules import read_config
 from crocevia.core.catalogue import AgentSpec, EngineSpec, ModelSpec, Prices, ProjectSpec, TeamSpec, UserSpec
 from crocevia.core.declared import Problem
 from crocevia.core.errors import Reason, Sentence, say
@@ -175,6 +176,8 @@ def _agent(spec: AgentSpec, place: str, problems: Problems) -> None:
         tools = [tool if isinstance(tool, str) else tool["name"] for tool in getattr(spec, field)]
         _names(tools, f"{place}.{field}", problems)
     _names(spec.permissions, f"{place}.permissions", problems)
+    for name in read_config(spec.config)[1]:
+        problems.append(Problem(f"{place}.config.{name}", say(Reason.CONFIG_VALUE)))
 
 
 def _team(spec: TeamSpec, place: str, problems: Problems) -> None:

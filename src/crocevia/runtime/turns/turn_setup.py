@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 import msgspec
 
-from crocevia.core.catalogue import ModelSpec, ToolRule
+from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Tool
 from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, team_tools
@@ -26,7 +26,6 @@ from crocevia.storage.teams import Team
 from crocevia.storage.user_tools import UserTool
 
 MAX_CLIENT_TOOLS: Final = 1000
-_RULES: Final = frozenset(get_args(ToolRule))
 
 
 class AgentSetup(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,8 +72,8 @@ async def team_setup(
     memory: notes of earlier chats. skip_unreachable: leave out the tools of servers that cannot be reached. request: of
     a run, which its one agent does alone.
 
-    Raises GatewayError: CONFLICT (`team_unavailable`) when the team is gone, UNAVAILABLE when its model or one of its
-    tool servers is.
+    Raises GatewayError: CONFLICT when the team is gone or its leader's row cannot be read, UNAVAILABLE when
+    its model or one of its tool servers is.
     """
     rows = await control.database.read(lambda tx: _read(tx, chat))
     if request is not None:
@@ -84,6 +83,7 @@ async def team_setup(
     catalogue = control.catalogue.current
     specs = {agent.name: catalogue.models.get(model_of(control, agent)) for agent in rows.agents}
     leader = rows.agents[0]
+    _check_readable(leader)
     if specs[leader.name] is None:
         raise GatewayError(Reason.MODEL_MISSING, model=model_of(control, leader))
     free = {name for name, engine in catalogue.engines.items() if engine.traits.local}
@@ -105,6 +105,8 @@ async def team_setup(
     )
     agents = {}
     for agent in rows.agents:
+        if agent.unreadable:
+            continue  # who hands work to it is told
         own = [item.tool for item in platform[agent.name].values()]
         own += [_client_tool(rows.tools[name]) for name in clients[agent.name]]
         leads = agent is leader or DELEGATE in _names(agent.tools_enabled)
@@ -134,6 +136,7 @@ async def single_agent_setup(
     """One agent with its own tools and its caller's. Raises GatewayError: UNAVAILABLE when its model or one of its tool
     servers is, INVALID_REQUEST for a tool of the caller's that has the name of one of its own.
     """
+    _check_readable(agent)
     catalogue, model = control.catalogue.current, request.model or model_of(control, agent)
     spec = catalogue.models.get(model)
     if spec is None:
@@ -157,6 +160,11 @@ async def single_agent_setup(
         tools=(*(item.tool for item in platform.values()), *request.tools),
     )
     return TurnSetup(plan=plan, agents={agent.name: setup}, tools=platform, derive_title=True, request=request)
+
+
+def _check_readable(agent: Agent) -> None:
+    if agent.unreadable:
+        raise GatewayError(Reason.AGENT_UNREADABLE, agent=agent.name, fields=", ".join(agent.unreadable))
 
 
 def model_of(control: Control, agent: Agent) -> str:
@@ -193,19 +201,19 @@ def _clients(agent: Agent, registered: Mapping[str, UserTool], platform: Mapping
 
 
 def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tools: list[str]) -> AgentCard:
-    config = agent.config
+    bounds = agent.bounds
     return AgentCard(
         name=agent.name,
         model=model,
         free=spec is not None and spec.engine in free and not _priced(spec),
         tools=tuple(tools),
-        permissions={name: rule for name, rule in agent.permissions.items() if rule in _RULES},
-        rounds=_positive_int(config.get("max_rounds")),
-        parallel_tools=_positive_int(config.get("parallel_tools")),
-        approval_ms=(_positive_int(config.get("approval_seconds")) or 300) * 1000,
+        permissions=agent.rules,
+        rounds=bounds.max_rounds,
+        parallel_tools=bounds.parallel_tools,
+        approval_ms=(bounds.approval_seconds or 300) * 1000,
         context_window=None if spec is None else spec.context_window,
-        compact_at=_fraction(config.get("compact_at")) or 0.8,
-        tool_choice=_choices(config.get("tool_choice")),
+        compact_at=bounds.compact_at or 0.8,
+        tool_choice=(bounds.tool_choice,) if isinstance(bounds.tool_choice, str) else bounds.tool_choice or (),
     )
 
 
@@ -232,17 +240,3 @@ def _has_knowledge(platform: Mapping[str, PlatformTool]) -> bool:
 
 def _priced(spec: ModelSpec) -> bool:
     return spec.prices is not None and bool(spec.prices.input or spec.prices.output)
-
-
-def _choices(value: object) -> tuple[str, ...]:
-    """One for each of the first answers; a single one is for the first."""
-    choices = value if isinstance(value, list) else [value]
-    return tuple(choice for choice in choices if isinstance(choice, str))
-
-
-def _positive_int(value: object) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
-
-
-def _fraction(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= 1 else None

@@ -83,6 +83,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
 def agent(value: control.Agent) -> Agent:
     """As the wire shows it."""
     fields = msgspec.structs.asdict(value)
+    del fields["unreadable"]
     return Agent(**fields | {name: moment(fields[name]) for name in ("created_at", "updated_at")})
 
 
