@@ -42,8 +42,6 @@ DECLARATION: dict[str, Any] = {
     "models": [{"name": "m", "engine": "puppet"}],
 }
 SETTINGS = """
-[gateway]
-trusted_proxies = ["127.0.0.1/32"]
 [gateway.http.endpoints.responses]
 enabled = true
 [calls]
@@ -61,9 +59,11 @@ class Site:
         self.team = team
         self.workspace = rig.secrets["workspace_id"]
 
-    async def ask(self, method: str, path: str, body: Any = None, **headers: str) -> aiohttp.ClientResponse:
+    async def ask(
+        self, method: str, path: str, body: Any = None, *, base: str | None = None, **headers: str
+    ) -> aiohttp.ClientResponse:
         headers = self.rig.headers | THREE | {name.replace("_", "-"): value for name, value in headers.items()}
-        async with self.client.request(method, self.url + path, json=body, headers=headers) as answer:
+        async with self.client.request(method, (base or self.url) + path, json=body, headers=headers) as answer:
             await answer.read()
             return answer
 
@@ -192,7 +192,10 @@ async def check_refused(place: Site, idle: str) -> None:
         ),
         ("/agent", {"messages": [{"role": "user", "content": "hi"}]}, project),
     ):
-        answer = await place.ask("POST", path, body, **headers)
+        base = (
+            place.rig.url if path.startswith("/v1") else None
+        )  # a proxy and its client on one address tell nobody apart
+        answer = await place.ask("POST", path, body, base=base, **headers)
         assert answer.status == 503, (path, await answer.text())
         assert int(answer.headers["retry-after"]) >= 1, path
     assert (await place.ask("GET", "/up")).status == 503
@@ -213,6 +216,7 @@ def status_of(sock: socket.socket, path: str) -> tuple[int, bool]:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize("nginx", [False, True])
 def test_a_turn_under_way_ends_as_if_nobody_had_stopped_the_server(
     tmp_path: Path, breeder: Breeder, nginx: bool
@@ -261,10 +265,11 @@ def test_a_turn_under_way_ends_as_if_nobody_had_stopped_the_server(
             assert gone - at >= 5 and gone - max(ended, at + 5) < 3
             check_quiet(place)
 
-    run(work(), timeout=55)
+    run(work(), timeout=200)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_a_turn_that_outlives_the_grace_stops_and_the_next_process_completes_it(
     tmp_path: Path, breeder: Breeder
 ) -> None:
@@ -291,10 +296,11 @@ def test_a_turn_that_outlives_the_grace_stops_and_the_next_process_completes_it(
             assert sum(one["type"] == "agent.tool.result" for one in follower.events) == 1
             reading.cancel()
 
-    run(work(), timeout=55)
+    run(work(), timeout=200)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 @pytest.mark.parametrize(("number", "least", "most"), [(signal.SIGTERM, 5, 7), (signal.SIGINT, 0, 2)])
 def test_with_nothing_under_way_a_server_lingers_for_proxies_and_not_for_a_keyboard(
     tmp_path: Path, breeder: Breeder, number: int, least: float, most: float
@@ -313,10 +319,11 @@ def test_with_nothing_under_way_a_server_lingers_for_proxies_and_not_for_a_keybo
             assert status == 0 and least <= gone - at < most
             check_quiet(place)
 
-    run(work(), timeout=55)
+    run(work(), timeout=200)
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(240)
 def test_who_sends_a_body_slowly_or_reads_nothing_does_not_keep_a_server(tmp_path: Path, breeder: Breeder) -> None:
     async def work() -> None:
         async with site(tmp_path / "home", breeder, drain=1) as place:
@@ -333,4 +340,4 @@ def test_who_sends_a_body_slowly_or_reads_nothing_does_not_keep_a_server(tmp_pat
                 sock.close()
             check_quiet(place)
 
-    run(work(), timeout=55)
+    run(work(), timeout=200)

@@ -12,7 +12,7 @@ from crocevia.doors.atp.capabilities import CAPABILITIES_2, CAPABILITIES_3
 from crocevia.doors.atp.events import DATA, EVENT_TYPES, NOT_EMITTED
 from tests.contract.requirements import requirement
 from tests.doors.atp.schema import check_event
-from tests.runtime.turns.theatre import THREE, VERSION, Theatre, play
+from tests.runtime.turns.theatre import THREE, VERSION, Theatre, play, tool
 
 HELLO: dict[str, Any] = {"main": [{"say": [{"text": "Hello to you."}]}]}
 
@@ -58,9 +58,16 @@ def test_a_cursor_gives_exactly_what_follows() -> None:
             part = await place.watch(chat, None, headers={"last-event-id": last})
             await part.pinged()
             assert part.events == whole.events[3:]
-        part = await place.watch(chat, 2, headers={"last-event-id": "5"}, query=f"&epoch={epoch}")
-        await part.pinged()
-        assert part.events == whole.events[2:]
+        for after, last, begins in (
+            (2, "5", 5),  # a browser that comes back repeats its first address
+            (2, f"{epoch}:5", 5),
+            (2, "0:5", 2),  # of another epoch
+            (5, "2", 5),
+            (2, "nonsense", 2),
+        ):
+            part = await place.watch(chat, after, headers={"last-event-id": last}, query=f"&epoch={epoch}")
+            await part.pinged()
+            assert part.events == whole.events[begins:]
         await place.reopen()
         part = await place.watch(chat, 4, query=f"&epoch={epoch}")
         await part.pinged()
@@ -176,6 +183,26 @@ def test_a_snapshot_with_a_cost_that_nobody_knows_is_refused_whole() -> None:
         assert part.status == 200
 
     play(HELLO, work)
+
+
+@requirement("T-SSE-5")
+def test_a_snapshot_does_not_mind_what_tools_say_of_costs() -> None:
+    said = {"cost": None, "usage": {"cost_usd": None}, "chat_usage": {"cost_usd": None}}
+    script = {
+        "main": [
+            {"when": {"after_tool": True}, "say": [{"text": "ok"}]},
+            {"say": [{"tool": "write", "arguments": said}]},
+        ]
+    }
+
+    async def work(place: Theatre) -> None:
+        chat = await place.chat()
+        watcher = await place.watch(chat)
+        await watcher.end(await place.say(chat, 'what is "cost":null and "cost_usd":null?'))
+        whole = await place.watch(chat, version=2, headers={VERSION: "2"})
+        assert whole.status == 200 and b'"cost":null' in whole.raw
+
+    play(script, work, agents={"main": {"tools_enabled": tool("write")}})
 
 
 @requirement("T-CAP-1")

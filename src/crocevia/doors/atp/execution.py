@@ -14,7 +14,7 @@ from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Headers
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.turn import Unreadable
+from crocevia.core.turn import Totals, Unreadable
 from crocevia.doors.atp import encode_v2, encode_v3
 from crocevia.doors.atp.caller import Request, Rule, Version
 from crocevia.doors.atp.capabilities import capabilities
@@ -131,9 +131,15 @@ def _whole(frames: Callable[[Row], bytes], rows: list[Row]) -> bytes:
         body = b"".join(map(frames, rows))
     except Unreadable:
         raise GatewayError(Reason.CONTEXT_UNAVAILABLE) from None
-    if b'cost":null' in body or b'cost_usd":null' in body:
+    if any(_has_unknown_cost(row) for row in rows):
         raise GatewayError(Reason.CONTRACT_UPGRADE_REQUIRED)
     return body
+
+
+def _has_unknown_cost(row: Row) -> bool:
+    # The fields, not the bytes: arguments and results of tools hold whatever they like.
+    spent = (getattr(row.entry, name, None) for name in ("usage", "chat_usage"))
+    return any(isinstance(one, Totals) and one.cost_usd is None for one in spent)
 
 
 def _frames(encoder: Encoder, chat_id: str, feed: Feed) -> Callable[[Row], bytes]:
@@ -151,18 +157,21 @@ def _headers(feed: Feed) -> Headers:
 
 
 def _cursor(request: Request) -> tuple[int, str | None]:
-    """Where to begin: `after` and `epoch`, else what a browser remembers of the last event, else the beginning."""
+    """Where to begin: `after`, or what a browser remembers of the last event if that is later, in the same epoch.
+
+    A browser repeats the address, `after` and all, each time that it comes back.
+    """
     values, epochs = request.query.get("after"), request.query.get("epoch")
     epoch = epochs[0] if epochs else None
-    if values is None:
-        known = (request.header(b"last-event-id") or b"").decode("latin-1")
-        said, mark, number = known.rpartition(":")
-        if not _NUMBER.fullmatch(number):
-            return 0, epoch
-        return int(number), epoch or (said if mark else None)
-    if len(values) != 1 or not _NUMBER.fullmatch(values[0]):
+    if values is not None and (len(values) != 1 or not _NUMBER.fullmatch(values[0])):
         raise GatewayError(Reason.AFTER_INVALID, param="after")
-    return int(values[0]), epoch
+    after = 0 if values is None else int(values[0])
+    said, mark, number = (request.header(b"last-event-id") or b"").decode("latin-1").rpartition(":")
+    if not _NUMBER.fullmatch(number) or (values is not None and int(number) <= after):
+        return after, epoch
+    if mark and epoch is not None and said != epoch:
+        return after, epoch
+    return int(number), epoch or (said if mark else None)
 
 
 def _idempotency_key(request: Request) -> str | None:
