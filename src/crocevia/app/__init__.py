@@ -25,7 +25,7 @@ _M_ARENA_MAX: Final = -8
 _LARGE_BLOCK: Final = 256 * 1024  # bytes
 
 
-def create_app(settings: Settings, home: Home, log: Logger = None) -> App:
+def create_app(settings: Settings, home: Home, log: Logger | None = None) -> App:
     """The ASGI application of a home, for any server that speaks the lifespan protocol."""
     return App(open_service(settings, home, log or configure(settings.log)))
 
