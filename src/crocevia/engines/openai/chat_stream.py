@@ -144,7 +144,7 @@ class ChatDecoder:
                 self._in_pieces = True
                 self._say(choice.delta, out)
             if choice.message is not None:
-                self._say(self._unsaid(choice.message), out)
+                self._say(self._unsaid(choice.message), out, whole=True)
             self.started = self.started or len(out) > before
             if choice.finish_reason:
                 self._finish = choice.finish_reason
@@ -165,7 +165,7 @@ class ChatDecoder:
             tool_calls=None if self._calls else message.tool_calls,
         )
 
-    def _say(self, delta: _Delta, out: list[ModelEvent]) -> None:
+    def _say(self, delta: _Delta, out: list[ModelEvent], *, whole: bool = False) -> None:
         reasoning = delta.reasoning_content or delta.reasoning
         if reasoning and isinstance(reasoning, str):
             self._thought = True
@@ -184,11 +184,12 @@ class ChatDecoder:
             self._cited = True
             out += citations.read(delta.annotations)
         for call in delta.tool_calls or ():
-            self._continue_call(call, out)
+            self._continue_call(call, out, begins=whole)
 
-    def _continue_call(self, call: _Call, out: list[ModelEvent]) -> None:
+    def _continue_call(self, call: _Call, out: list[ModelEvent], *, begins: bool) -> None:
         function = call.function or _NO_FUNCTION
-        pending = self._pending_for(call, function)
+        # In a whole message every entry is a call of its own, also where a server gives two the same id.
+        pending = None if begins else self._pending_for(call, function)
         if pending is None:
             pending = self._begin_call(call, out)
         elif pending.minted and call.id and not pending.started:
