@@ -200,6 +200,7 @@ def test_a_snapshot_does_not_mind_what_tools_say_of_costs() -> None:
         watcher = await place.watch(chat)
         await watcher.end(await place.say(chat, 'what is "cost":null and "cost_usd":null?'))
         whole = await place.watch(chat, version=2, headers={VERSION: "2"})
+        await whole.until("turn.completed")
         assert whole.status == 200 and b'"cost":null' in whole.raw
 
     play(script, work, agents={"main": {"tools_enabled": tool("write")}})
