@@ -41,6 +41,7 @@ CONTROL: tuple[R, ...] = (
     R("A-CMP-4", "A turn ends once; reconciliation raises the revision and leaves the snapshot.", "25"),
     R("A-AGT-1", "An agent has a name of its own, a mode, a model that can be chosen, objects as tools.", "10.5"),
     R("A-AGT-2", "An agent that leads a team stays; one that is a member leaves its teams.", "10.5"),
+    R("A-AGT-3", "A tool runs only where its rule says allow; whatever is no rule denies, and is refused.", "10.5"),
     R("A-TEAM-1", "A team keeps the order of its members; its orchestrator is a primary agent of the caller.", "10.6"),
     R("A-TEAM-2", "A team with chats cannot be deleted.", "10.6"),
     R("A-MOD-1", "The catalogue lists models and the caller's teams, deprecation and the defaults by role.", "10.7"),

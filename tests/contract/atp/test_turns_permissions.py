@@ -13,6 +13,7 @@ from crocevia.core.declared import Refused
 from crocevia.runtime.control.apply import apply
 from crocevia.runtime.control.declarations import parse
 from crocevia.storage.database import immediate
+from tests.contract.requirements import requirement
 from tests.runtime.turns.theatre import Theatre, play, tool
 
 # A tool of the server, of its knowledge, of a program outside, and of the team.
@@ -88,6 +89,7 @@ async def outcome(place: Theatre) -> str:
     return seen
 
 
+@requirement("A-AGT-3")
 @pytest.mark.slow
 def test_only_allow_runs_a_stored_ask_asks_and_everything_else_is_denied() -> None:
     async def work(place: Theatre) -> None:
@@ -100,6 +102,7 @@ def test_only_allow_runs_a_stored_ask_asks_and_everything_else_is_denied() -> No
     play(SCRIPTS, work, agents={"main": TOOLS}, timeout=55)
 
 
+@requirement("A-AGT-3")
 def test_what_is_no_rule_is_refused_over_the_api() -> None:
     async def work(place: Theatre) -> None:
         body = {"name": "new", "system_prompt": "Act.", "mode": "subagent"}
@@ -132,6 +135,7 @@ BOUNDS: list[tuple[str, Any]] = [
 ]
 
 
+@requirement("A-AGT-3")
 def test_a_bound_that_is_none_is_refused_over_the_api_and_in_a_declaration() -> None:
     async def work(place: Theatre) -> None:
         body = {"name": "new", "system_prompt": "Act.", "mode": "subagent"}
@@ -155,6 +159,7 @@ def declared(**fields: Any) -> Any:
     return parse(tomli_w.dumps({"agents": [entry]}).encode())
 
 
+@requirement("A-AGT-3")
 @pytest.mark.parametrize("rule", [rule for rule in UNKNOWN if rule is not None])  # TOML has no null
 def test_what_is_no_rule_is_refused_in_a_declaration(rule: Any) -> None:
     """The panel's form is read as a declaration too."""
@@ -162,6 +167,7 @@ def test_what_is_no_rule_is_refused_in_a_declaration(rule: Any) -> None:
         declared(permissions={"write": rule})
 
 
+@requirement("A-AGT-3")
 def test_a_row_that_cannot_be_read_stops_its_agent_in_plain_words_and_nobody_else() -> None:
     async def work(place: Theatre) -> None:
         chat = await place.chat()
@@ -179,6 +185,7 @@ def test_a_row_that_cannot_be_read_stops_its_agent_in_plain_words_and_nobody_els
     play(SCRIPTS, work)
 
 
+@requirement("A-AGT-3")
 def test_the_doctor_names_who_said_what_was_ignored() -> None:
     async def work(place: Theatre) -> None:
         def found() -> list[tuple[str, Any, Any]]:
@@ -196,6 +203,7 @@ def test_the_doctor_names_who_said_what_was_ignored() -> None:
     play(SCRIPTS, work)
 
 
+@requirement("A-AGT-3")
 def test_bounds_that_a_row_holds_by_mistake_are_not_set() -> None:
     async def work(place: Theatre) -> None:
         await asyncio.to_thread(store, place, config={"max_rounds": "1", "parallel_tools": -1, "compact_at": 7})

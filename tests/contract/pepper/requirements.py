@@ -65,7 +65,7 @@ REQUIREMENTS: tuple[R, ...] = (
         "P-STOP-2",
         "Una risposta tagliata da max_tokens è end_turn con `troncato`: true, senza mezze chiamate.",
         "Risposta",
-        divergence="`troncato` è nostro, in più.",
+        divergence="`troncato` è nostro, in più; con una chiamata intera prima del taglio è tool_use.",
     ),
     R("P-SSE-1", "Con `stream` la risposta è text/event-stream con stato 200.", "Streaming"),
     R("P-SSE-2", "I `delta` concatenati sono esattamente il testo.", "Streaming"),

@@ -255,6 +255,7 @@ def test_a_stream_without_an_end_is_an_error_and_never_a_success() -> None:
         place.nothing_left()
 
 
+@requirement("P-STOP-2")
 def test_an_answer_that_was_cut_after_a_whole_call_asks_for_its_output() -> None:
     call = ToolCall(id="c1", name="f", arguments=Raw(b"{}"))
     for stop in (StopReason.MAX_TOKENS, StopReason.INCOMPLETE):

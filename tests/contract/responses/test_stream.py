@@ -239,6 +239,7 @@ def test_a_failure_after_the_first_token_ends_the_stream_honestly(fault: str, tm
     run(scene(), timeout=30)
 
 
+@requirement("R-SSE-8")
 def test_a_failure_after_an_empty_block_was_begun_is_a_status(tmp_path: Path) -> None:
     begun = [
         {"type": "message_start", "message": {"usage": {"input_tokens": 5}}},
@@ -262,6 +263,7 @@ def test_a_failure_after_an_empty_block_was_begun_is_a_status(tmp_path: Path) ->
     run(scene(), timeout=30)
 
 
+@requirement("R-SSE-9")
 @pytest.mark.parametrize("field", ["content", "reasoning_content"])
 def test_no_delta_is_longer_than_any_reader_takes(field: str, tmp_path: Path) -> None:
     said = "\x01é🌍" * 100_000

@@ -50,7 +50,7 @@ def check_secret(secret: Any, place: str, problems: Problems) -> None:
 
 
 def check_provider_key(secret: Any, place: str, problems: Problems) -> None:
-    """Whatever a provider wants in its header: local servers take `EMPTY`, `none` or a letter."""
+    """Whatever a provider wants in its header: local servers take "EMPTY", "none" or a letter."""
     if not isinstance(secret, str) or not _PROVIDER_KEY.fullmatch(secret):
         problems.append(Problem(place, say(Reason.PROVIDER_KEY_SHAPE)))
 
