@@ -206,7 +206,7 @@ BAD: dict[str, tuple[str, str, str]] = {
     "a short key": (
         f"{P}key = 'abc'",
         'projects "p".key',
-        "at least 8",
+        "1 to 4096",
     ),
     "a key that is no text": (
         f"{E}kind = 'llama'\napi_key = 12345678",

@@ -23,14 +23,14 @@ FIELDS: dict[str, Any] = {"name": "made", "system_prompt": "be", "mode": "subage
 def test_an_agent_of_the_api_is_exported_with_all_that_its_owner_keeps() -> None:
     async def work(place: House) -> None:
         tools = [{"name": "read_wiki", "note": 1}]
-        rules = {"mail": "ask", "theirs": {"free": "form"}}
+        rules = {"mail": "ask", "theirs": "deny"}
         await agents.create(place.control, place.ada.id, FIELDS | {"tools_enabled": tools, "permissions": rules})
         found = {agent.name: agent for agent in export(place.control.home).agents}["made"]
         assert found == AgentSpec(
             name="made",
             system_prompt="be",
             tools=({"name": "read_wiki", "note": 1},),
-            permissions={"mail": "ask", "theirs": "deny"},  # what is no rule means no
+            permissions={"mail": "ask", "theirs": "deny"},
         )
 
     live(work)

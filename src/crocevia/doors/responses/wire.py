@@ -265,17 +265,15 @@ class Resource(msgspec.Struct, frozen=True, kw_only=True):
     prompt_cache_key: str | None = None
 
 
-class Said(msgspec.Struct, frozen=True, kw_only=True):
+class Said(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="output_text"):
     """`output_text`. Older validators insist on `logprobs`."""
 
-    type: str = "output_text"
     text: str
     annotations: list[Extra] = []
     logprobs: list[Extra] = []
 
 
-class Declined(msgspec.Struct, frozen=True, kw_only=True):
-    type: str = "refusal"
+class Declined(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="refusal"):
     refusal: str
 
 

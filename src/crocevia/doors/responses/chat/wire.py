@@ -136,9 +136,8 @@ class CalledFunction(msgspec.Struct, frozen=True):
     arguments: str
 
 
-class Called(msgspec.Struct, frozen=True, kw_only=True):
+class Called(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="function"):
     id: str
-    type: str = "function"
     function: CalledFunction
 
 
@@ -147,9 +146,8 @@ class CalledCustom(msgspec.Struct, frozen=True):
     input: str
 
 
-class CustomCall(msgspec.Struct, frozen=True, kw_only=True):
+class CustomCall(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="custom"):
     id: str
-    type: str = "custom"
     custom: CalledCustom
 
 
