@@ -36,8 +36,11 @@ def test_twenty_calls_at_once_never_spend_more_than_there_is(model: str, path: s
         declared, gate = bounded(daily_budget_usd=3.5), asyncio.Event()
         held = replace(whole(), steps=(gate, *whole().steps))  # else a settled call makes room for another
         async with upstream(tmp_path, held, declared=declared, model=PRICED) as (home, provider):
-            body = {"model": model, "input": "hi", "messages": [{"role": "user", "content": "hi"}]}
-            body |= {"max_output_tokens": 100, "max_tokens": 100}
+            body: dict[str, Any] = {"model": model}
+            if path == "/v1/responses":
+                body |= {"input": "hi", "max_output_tokens": 100}
+            else:
+                body |= {"messages": [{"role": "user", "content": "hi"}], "max_tokens": 100}
             keys = [home.secrets.api_key, home.secrets.operator_token]  # the same user's
             asking = [asyncio.ensure_future(home.ask(path, body, token=keys[n % 2])) for n in range(20)]
             while sum(one.done() for one in asking) + len(provider.requests) < len(asking):

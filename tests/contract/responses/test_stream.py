@@ -292,7 +292,8 @@ def test_a_client_that_hangs_up_ends_the_call_upstream(path: str, moment: str, t
         gate = asyncio.Event()
         script = silence(gate) if moment == "before" else play(chunk({"content": "half"}), gate)
         async with upstream(tmp_path, script) as (home, provider):
-            exchange, task = home.start(path, {**HI, "messages": [{"role": "user", "content": "hi"}]})
+            said = {"input": "hi"} if path == "/v1/responses" else {"messages": [{"role": "user", "content": "hi"}]}
+            exchange, task = home.start(path, {"model": "openclaw", "stream": True, **said})
             request = await provider.request(0)
             if moment == "after":
                 await exchange.until(lambda: bool(exchange.writes))

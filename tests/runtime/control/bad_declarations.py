@@ -206,12 +206,12 @@ BAD: dict[str, tuple[str, str, str]] = {
     "a short key": (
         f"{P}key = 'abc'",
         'projects "p".key',
-        "1 to 4096",
+        "at least 8",
     ),
     "a key that is no text": (
         f"{E}kind = 'llama'\napi_key = 12345678",
         'engines "e".api_key',
-        "at least 8",
+        "1 to 4096",
     ),
     "one key for two": (
         f"{P}key = 'abcdefgh'\n{Q}key = 'abcdefgh'",
