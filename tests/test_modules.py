@@ -25,6 +25,7 @@ SHARED = {
     "runtime": "Attempt Conversations Entry Exchange Figures Job Poster Report",
     "engines": "Cut",
     "doors": "Caller EmbeddingRequest Services",
+    "doors/atp, storage, app, runtime, panel": "Store Team Completion Health ApiKey ImageResult UserTool Workspace",
 }
 
 
