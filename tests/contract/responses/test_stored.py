@@ -190,8 +190,9 @@ def test_a_named_session_goes_on_and_reserved_names_are_refused(tmp_path: Path) 
             assert other.error["code"] == "previous_response_not_found"
             for name in ("subagent:x", "CRON:x", "acp:", "agent:main:subagent:x", "agent:main:cron:1"):
                 for path in ("/v1/responses", "/v1/chat/completions"):
-                    chat = {**BODY, "messages": [{"role": "user", "content": "hi"}]}
-                    refused = await home.ask(path, chat, headers={"x-openclaw-session-key": name})
+                    chat = {"model": "openclaw", "messages": [{"role": "user", "content": "hi"}]}
+                    asked = BODY if path == "/v1/responses" else chat
+                    refused = await home.ask(path, asked, headers={"x-openclaw-session-key": name})
                     assert refused.status == 400 and "reserved" in refused.error["message"], name
 
     run(scene())
