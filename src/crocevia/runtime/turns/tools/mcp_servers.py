@@ -309,7 +309,7 @@ def _digest(server: str, tool: str) -> str:
 
 def _is_answer(error: Exception) -> bool:
     """Whether the server said it, not we of a server that is gone."""
-    from mcp_types import CONNECTION_CLOSED, REQUEST_TIMEOUT
+    from mcp.types import CONNECTION_CLOSED, REQUEST_TIMEOUT
 
     code = getattr(error, "code", None)
     return isinstance(code, int) and code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT)
