@@ -19,7 +19,8 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Message, Part, TextPart, UserMessage
 from crocevia.documents.fetch import Fetcher
-from crocevia.documents.intake import PEPPER, Attachment, Limits, Prepared, prepare
+from crocevia.documents.intake import PEPPER, Attachment, Limits, Prepared, clean_name, decode_base64, prepare
+from crocevia.documents.sniff import PHOTOS, sniff
 from crocevia.documents.workers import Workers
 
 KEPT_BYTES: Final = 64 * 1024 * 1024
@@ -121,6 +122,13 @@ class Intake:
         """
         return await self._prepare(attachments, limits, Abilities(images=images))
 
+    async def recall(self, pictures: Sequence[Attachment]) -> tuple[Prepared | None, ...]:
+        """Pictures that were taken in before, as they were kept; None for what was not kept as a picture's bytes.
+
+        Nothing is fetched, and nothing is read again.
+        """
+        return tuple(await asyncio.to_thread(lambda: [_recalled(picture) for picture in pictures]))
+
     async def _prepare(
         self, attachments: Sequence[Attachment], limits: Limits, abilities: Abilities
     ) -> tuple[Prepared, ...]:
@@ -129,6 +137,24 @@ class Intake:
     async def close(self) -> None:
         """Close sockets. Idempotent."""
         await self._fetcher.close()
+
+
+def _recalled(picture: Attachment) -> Prepared | None:
+    data = picture.data
+    if data is None:
+        label, mark, data = (picture.url or "").partition(";base64,")
+        if not mark or label[:5].lower() != "data:":
+            return None
+    try:
+        found = decode_base64(data)
+    except ValueError:
+        return None
+    media_type = sniff(found)
+    if media_type not in PHOTOS:
+        return None
+    name = clean_name(picture.name)
+    part = FilePart(kind="image", media_type=media_type, data=found, name=name)
+    return Prepared(param=picture.param, name=name, kind="image", media_type=media_type, parts=(part,))
 
 
 def _check_kind(taken: Prepared, wants: Wants) -> None:

@@ -83,6 +83,8 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-SESS-5", "Parallel turns of a session follow one another, or are 409 with Retry-After.", "Sessione"),
     R("R-SESS-6", "What is deleted is gone for models too; a chain that misses a link is 400.", "Sessione"),
     R("R-SESS-7", "`agent:<agent>:key` and `key` are one session.", "Sessione"),
+    R("R-SESS-8", "Limits are of one request; pictures stay with the conversation, or become a note.", "Sessione"),
+    R("R-STORE-5", "A stream is told again in the numbers that its caller heard.", "Endpoints"),
     R("R-BACK-1", "`background` answers queued at once and completes by itself.", "Endpoints"),
     R("R-BACK-2", "A background answer can be cancelled, and followed from a sequence number.", "Endpoints"),
     R("R-COMP-1", "Compaction gives one item that the conversation goes on from.", "Compaction"),

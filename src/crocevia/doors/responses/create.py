@@ -35,7 +35,13 @@ async def create(services: Services, background: Background, request: Request) -
 
 
 async def _stream(request: Request, run: Run, call: Work, stream: EventStream) -> None:
+    # Whoever asks for the stream of an answer that is kept is told the very same frames.
+    told: list[Frame] | None = [] if run.plan.resource.store else None
+    run.told = told
+
     async def write(frames: list[Frame]) -> None:
+        if told is not None:
+            told.extend(frames)
         if frames[-1][0] in TERMINAL:
             await stream.end(sse(frames) + DONE)
         else:

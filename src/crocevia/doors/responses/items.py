@@ -7,7 +7,8 @@ import binascii
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Final, NamedTuple
+from contextlib import suppress
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -28,13 +29,14 @@ from crocevia.core.messages import (
 from crocevia.doors.responses import wire
 from crocevia.runtime.gateway import Attachment, Prepared
 
+NO_RESULT: Final = "(this call was never answered)"
 _ID: Final = 80
 _KIND: Final = re.compile(r"[\w.:-]{1,40}")  # of an item that is skipped, as the record tells it
 _LOCAL: Final = frozenset({"local_shell_call", "local_shell_call_output"})
 _CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call"})
-_OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
+OUTPUTS: Final = frozenset({"function_call_output", "custom_tool_call_output", "local_shell_call_output"})
 _TEXTS: Final = frozenset({"input_text", "output_text", "text", "summary_text", "reasoning_text"})
-_PICTURES: Final = frozenset({"input_image", "image_url"})
+PICTURES: Final = frozenset({"input_image", "image_url"})
 _ONLY_FILES: Final = "User sent file(s) with no text."  # their text is in the system prompt, for this request alone
 _FILES: Final = frozenset({"input_file", "file"})
 
@@ -96,7 +98,7 @@ def text_of(part: wire.Part, path: str) -> str | None:
         return part.text
     if part.type == "refusal":
         return part.refusal or ""
-    if part.type in _PICTURES or part.type in _FILES:
+    if part.type in PICTURES or part.type in _FILES:
         return None
     raise GatewayError(Reason.PART_UNKNOWN, param=f"{path}.type", path=f"{path}.type")
 
@@ -116,7 +118,7 @@ def joined(content: str | list[wire.Part] | None, path: str) -> str:
 
 def source(part: wire.Part, path: str) -> Attachment | None:
     """Where the bytes of a file or picture are; None for text."""
-    if part.type in _PICTURES:
+    if part.type in PICTURES:
         return _picture(part, path)
     return _file(part, path) if part.type in _FILES else None
 
@@ -236,31 +238,43 @@ def owner_of(item: wire.Item) -> str | None:
 
 
 def sources(items: Iterable[Placed]) -> list[Attachment]:
-    """Everything that has to be prepared in: files of this request, pictures of all."""
+    """Everything that has to be taken in."""
     found: list[Attachment] = []
-    for path, item, kept in items:
-        name = "output" if item.type in _OUTPUTS else "content"
+    for path, item, _ in items:
+        name = "output" if item.type in OUTPUTS else "content"
         content = item.output if name == "output" else item.content
         if isinstance(content, str) or content is None:
             continue
         for index, part in enumerate(content):
             one = source(part, f"{path}.{name}[{index}]")
-            if one is not None and (one.kind == "image" or not kept):
+            if one is not None:
                 found.append(one)
     return found
 
 
-def converse(items: Sequence[Placed], prepared: Mapping[str, Prepared]) -> Conversation:
-    """Raises GatewayError(INVALID_REQUEST) that names the item."""
-    building = _Building(prepared)
-    for place in items:
+def converse(items: Sequence[Placed], prepared: Mapping[str, Prepared], *, forgiving: bool = False) -> Conversation:
+    """forgiving: calls of earlier requests need no result.
+
+    Raises GatewayError(INVALID_REQUEST) that names the item.
+    """
+    building = _Building(prepared, forgiving)
+    usable = [place for place in items if not place.kept or _is_usable(place.item)]
+    for place in usable:
         building.outputs_of(place)
-    _check_outputs(items)
-    for place in items:
+    _check_outputs(usable)
+    for place in usable:
         if not place.kept:
             building.begin_fresh()
         _ADD.get(kind_of(place.item), _Building.skip)(building, place)
     return building.whole()
+
+
+def _is_usable(item: wire.Item) -> bool:
+    """Whether an item of an earlier request still says something: a call that was cut off asks for nothing."""
+    kind = kind_of(item)
+    if kind in _CALLS:
+        return bool(_call_id(item)) and item.status != "incomplete" and (kind in _LOCAL or bool(item.name))
+    return kind not in OUTPUTS or bool(_call_id(item))
 
 
 def kind_of(item: wire.Item) -> str:
@@ -271,7 +285,7 @@ def _check_outputs(items: Sequence[Placed]) -> None:
     """Raises GatewayError for a second result of the same call; what an earlier version let in goes on."""
     open_calls = Counter(_call_id(place.item) for place in items if place.item.type in _CALLS)
     for path, item, kept in items:
-        if item.type not in _OUTPUTS:
+        if item.type not in OUTPUTS:
             continue
         call_id = _call_id(item)
         open_calls[call_id] -= 1
@@ -290,8 +304,10 @@ def _call_id(item: wire.Item) -> str:
 class _Building:
     """The conversation so far. What the assistant says in a row, words and calls, is one message."""
 
-    def __init__(self, prepared: Mapping[str, Prepared]) -> None:
+    def __init__(self, prepared: Mapping[str, Prepared], forgiving: bool) -> None:
         self._placing = Placing(prepared)
+        self._forgiving = forgiving
+        self._lenient = False
         self._messages: list[Message] = []
         self._paths: list[str] = []
         self._repaired: list[str] = []
@@ -307,13 +323,15 @@ class _Building:
     def begin_fresh(self) -> None:
         """What was said before ends here; calls that are still open there get their results from what comes."""
         if self._known is None:
-            if not self._calls:
+            if not any(self._outputs.get(call.id) for call in self._calls):
+                self._lenient = self._forgiving
                 self._close()
+                self._lenient = False
             self._known = len(self._messages) + bool(self._calls)
 
     def outputs_of(self, place: Placed) -> None:
         """Results are looked for by id: they need not stand right behind their calls."""
-        if place.item.type in _OUTPUTS:
+        if place.item.type in OUTPUTS:
             call_id = _needed(place, "call_id", _call_id(place.item))
             self._outputs.setdefault(call_id, deque()).append(place)
 
@@ -365,6 +383,8 @@ class _Building:
     def function_call_output(self, place: Placed) -> None:
         call_id = _call_id(place.item)
         if call_id not in self._asked:
+            if place.kept:
+                return  # its call says nothing any more
             raise GatewayError(Reason.OUTPUT_WITHOUT_CALL, param=place.path, path=place.path, id=call_id[:_ID])
         self._close()
 
@@ -433,6 +453,8 @@ class _Building:
     def _output(self, call: ToolCall) -> Placed:
         """The next result of this id: a provider may give several calls the same."""
         waiting = self._outputs.get(call.id)
+        if not waiting and self._lenient:
+            return Placed("input", wire.Item(type="function_call_output", call_id=call.id, output=NO_RESULT))
         if not waiting:
             raise GatewayError(Reason.OUTPUT_MISSING, param="input", id=call.id[:_ID])
         return waiting.popleft() if len(waiting) > 1 else waiting[0]
@@ -448,7 +470,7 @@ _ADD: Final = {
     "function_call": _Building.function_call,
     "custom_tool_call": _Building.custom_tool_call,
     "local_shell_call": _Building.local_shell_call,
-    **dict.fromkeys(_OUTPUTS, _Building.function_call_output),
+    **dict.fromkeys(OUTPUTS, _Building.function_call_output),
     "reasoning": _Building.reasoning,
     "compaction": _Building.compaction,
     "item_reference": _Building.item_reference,
@@ -471,6 +493,20 @@ def decoded(stored: bytes) -> list[wire.Item]:
         raise GatewayError(Reason.PREVIOUS_RESPONSE_MISSING, param="previous_response_id", id="") from None
 
 
+def kept(stored: bytes, field: str | None = None) -> list[wire.Item]:
+    """Items as they were kept, or those of a field; without what cannot be read any more."""
+    try:
+        whole: Any = msgspec.json.decode(stored, type=list[Raw] if field is None else dict[str, Raw])
+        told = whole if field is None else msgspec.json.decode(whole.get(field, b"[]"), type=list[Raw])
+    except msgspec.MsgspecError:
+        return []
+    found: list[wire.Item] = []
+    for raw in told:
+        with suppress(msgspec.MsgspecError):
+            found.append(msgspec.json.decode(raw, type=wire.Item))
+    return found
+
+
 __all__ = [
     "Conversation",
     "GatewayError",
@@ -478,6 +514,7 @@ __all__ = [
     "Sealed",
     "converse",
     "decoded",
+    "kept",
     "placed",
     "seal",
     "sources",

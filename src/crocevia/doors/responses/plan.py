@@ -14,7 +14,7 @@ from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
-from crocevia.doors.responses import fields, items, options, resource, wire
+from crocevia.doors.responses import fields, items, options, pictures, resource, wire
 from crocevia.doors.responses.caller import Caller, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
@@ -176,9 +176,11 @@ async def _planned(
             place if items.owner_of(place.item) in there else await _followed(services, operator, place, local)
             for place in fresh
         ]
-    said = [*_kept(chain), *fresh]
-    tools = options.tools(request.tools, request.tool_choice, more=items.declared(said))
-    talk = await _converse(services, target, said)
+    kept = _kept(chain)
+    tools = options.tools(request.tools, request.tool_choice, more=items.declared([*kept, *fresh]))
+    talk, given = await _converse(
+        services, target, kept, fresh, forgiving=session is not None and request.previous_response_id is None
+    )
     messages = _fitting(services, target, request, talk.messages)
     system = _added(request, caller, talk)
     previous = chain[-1].id if chain else None
@@ -243,7 +245,7 @@ async def _planned(
         resource=shown,
         link=Link(operator.subject, target.agent, before.named),
         session=session,
-        given=json.encode([place.item for place in fresh]),
+        given=json.encode(given),
         sealing="reasoning.encrypted_content" in (request.include or ()) or request.store is not False,
         stream=bool(request.stream),
         background=bool(request.background),
@@ -343,18 +345,26 @@ async def _followed(services: Services, operator: Operator, place: Placed, local
 def _kept(chain: Sequence[StoredResponse]) -> list[Placed]:
     found: list[wire.Item] = []
     for stored in chain:
-        found += items.decoded(stored.input)
-        found += msgspec.json.decode(stored.resource, type=_Told).output
+        found += items.kept(stored.input)
+        found += items.kept(stored.resource, "output")
     return [Placed(f"previous[{index}]", item, kept=True) for index, item in enumerate(found)]
 
 
-async def _converse(services: Services, target: Target, placed: list[Placed]) -> Conversation:
-    sent = items.sources(placed)
-    prepared = await services.gateway.intake.prepare_as_text(sent, services.file_limits, images=target.sees)
-    talk = items.converse(placed, {one.param: one for one in prepared})
+async def _converse(
+    services: Services, target: Target, kept: list[Placed], fresh: list[Placed], *, forgiving: bool
+) -> tuple[Conversation, list[wire.Item]]:
+    """What is said, and the items of this request as they are to be kept.
+
+    Limits of what callers attach are those of one request: what came earlier was let in then.
+    """
+    intake = services.gateway.intake
+    sent = items.sources(fresh)
+    prepared = {one.param: one for one in await intake.prepare_as_text(sent, services.file_limits, images=target.sees)}
+    earlier, shown = await pictures.recall(kept, intake, sees=target.sees)
+    talk = items.converse([*earlier, *fresh], prepared | shown, forgiving=forgiving)
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.INPUT_EMPTY, param="input")
-    return talk
+    return talk, await pictures.to_keep(fresh, prepared)
 
 
 def _sampling(request: wire.Request) -> Sampling:

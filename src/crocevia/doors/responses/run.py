@@ -85,19 +85,18 @@ class Run:
         try:
             async with call:
                 await self._answer(call, write)
-            if self.chat is not None and call.cut is Cut.CLIENT_GONE:
+            if self.chat is not None and call.cut is Cut.CLIENT_GONE and not self.plan.background:
                 self.cancelled()
         except Exception as error:
             known = expected(error, "responses")
             if _goes_on(call, known):
                 return
             # What was begun is closed first: the failed answer holds it, and no item stays open.
-            frames = self.encoder.close("incomplete") if self.encoder.started else []
-            self.fail(known, call)
-            if not (self.encoder.started or must_stream()):
+            unheard = not (self.encoder.started or must_stream())
+            frames = self.fail(known, call)
+            if unheard:
                 raise known from error
-            frames += [] if self.encoder.started else self.encoder.begin(self.plan.resource)
-            await write([*frames, *self.encoder.fail(errors.failure(known), self.resource)])
+            await write(frames)
         finally:
             self._services.responses.running.discard(self.resource.id)
             self.release()
@@ -126,18 +125,25 @@ class Run:
         frames += encoder.close("incomplete" if cut_short else "completed")
         self.resource = resource.ended(self.resource, encoder.items, stop, answer.usage, int(time.time()))
         frames += encoder.end(self.resource)
-        if self.told is not None:
-            self.events = sse([*self.told, *frames])
-        self.keep()
+        self.ended(frames)
         await self.settled()
         self.release()  # how fast its caller reads is no concern of the session's
         await write(frames)
 
-    def fail(self, error: GatewayError, call: Work | None = None) -> None:
-        """The answer has failed; it is stored as that."""
+    def fail(self, error: GatewayError, call: Work | None = None) -> list[Frame]:
+        """The answer has failed; it is stored as that. Returns how that is told: what was open is closed first."""
         self.error = error
         usage = call.fold.usage if call is not None and self.encoder.started else None
+        frames = self.encoder.close("incomplete") if self.encoder.started else self.encoder.begin(self.plan.resource)
         self.resource = resource.failed(self.resource, self.encoder.items, error, usage)
+        frames += self.encoder.fail(errors.failure(error), self.resource)
+        self.ended(frames)
+        return frames
+
+    def ended(self, frames: list[Frame]) -> None:
+        """Store the answer with its stream, of which these are the last frames."""
+        if self.told is not None:
+            self.events = sse([*self.told, *frames])
         self.keep()
 
     def keep(self) -> None:
@@ -151,10 +157,14 @@ class Run:
         if self.plan.keep:
             await self._services.responses.settled(self.resource.id)
 
-    def cancelled(self) -> None:
-        """Somebody asked for it to end."""
+    def cancelled(self) -> list[Frame]:
+        """Somebody asked for it to end. Returns how that is told."""
+        if self.resource.status == "cancelled":
+            return []
         self.resource = msgspec.structs.replace(self.resource, status="cancelled")
-        self.keep()
+        frames = self.encoder.end(self.resource)
+        self.ended(frames)
+        return frames
 
 
 def _goes_on(call: Work, error: GatewayError) -> bool:
@@ -281,13 +291,12 @@ class Background:
             run.keep()
             await run.drive(job.call, job.write, must_stream=lambda: True)
             if job.call.cut is Cut.CLIENT_GONE:
-                run.cancelled()
+                job.frames += run.cancelled()
         except asyncio.CancelledError:
-            run.cancelled()
+            job.frames += run.cancelled()
         except Exception as error:
             known = expected(error, "responses")
-            run.fail(known)
-            job.frames += run.encoder.fail(errors.failure(known), run.resource)
+            job.frames += run.fail(known)
         finally:
             job.over = True
             run.release()
