@@ -13,8 +13,10 @@ import pytest
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import House, house
+from tests.fakes.provider import play
 
 from .test_socket import served
+from .upstream import DONE, chunk, upstream, whole
 
 
 async def exchange(url: str, home: House, method: str, path: str, body: Any = None) -> tuple[bytes, bytes]:
@@ -76,11 +78,16 @@ def test_whoever_was_answered_reads_the_answer_at_once_and_it_is_on_disk(model: 
 @requirement("R-STORE-5")
 def test_an_answer_is_there_although_the_store_takes_nothing(tmp_path: Path) -> None:
     async def scene() -> None:
-        async with house(tmp_path) as home:
+        gate = asyncio.Event()
+        late = play(gate, chunk({"content": "late"}), chunk({}, "stop"), DONE)
+        async with upstream(tmp_path, whole(), late) as (home, provider):
             blocker = sqlite3.connect(home.service.home.database, isolation_level=None)
             made = await home.respond("hi")
+            answering = asyncio.create_task(home.respond("again"))
+            await provider.request(1)  # its call is recorded: without that it would not be made
             blocker.execute("BEGIN EXCLUSIVE")
-            stuck = await home.respond("again")  # waits a moment for the store, not for ever
+            gate.set()
+            stuck = await answering  # waits a moment for the store, not for ever
             kept = await home.get(f"/v1/responses/{stuck['id']}")
             assert kept.json() == stuck
             blocker.execute("ROLLBACK")
