@@ -70,7 +70,7 @@ def test_a_picture_that_is_only_an_address_in_an_earlier_turn_becomes_a_note(tmp
     run(scene(), timeout=40)
 
 
-@requirement("R-STORE-5")
+@requirement("R-STORE-6")
 @pytest.mark.parametrize("ends", ["whole", "broken"])
 def test_a_stream_is_told_again_in_the_numbers_that_were_heard(ends: str, tmp_path: Path) -> None:
     async def scene() -> None:
