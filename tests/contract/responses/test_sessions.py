@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
@@ -257,16 +258,26 @@ def test_a_session_is_the_same_with_and_without_its_agent_in_the_key(other: str,
 
 
 @requirement("R-WS-6")
-def test_a_socket_with_too_many_messages_waiting_is_told_and_asked_to_come_back(tmp_path: Path) -> None:
+@pytest.mark.parametrize("waits_for", ["its provider", "its session"])
+def test_a_socket_with_too_many_messages_waiting_is_told_and_asked_to_come_back(tmp_path: Path, waits_for: str) -> None:
     async def scene() -> None:
         gate = asyncio.Event()
-        async with upstream(tmp_path, play(HALF, gate)) as (home, provider), served(home) as url:
-            async with socket(home, url) as connection:
-                for _ in range(45):
-                    await connection.send(json.dumps({"type": "response.create", "model": "openclaw", "input": "a"}))
-                said = [json.loads(message) async for message in _all(connection)]
-                assert said[-1]["type"] == "error" and said[-1]["status"] == 429
-                assert connection.close_code == 1013
+        create = {"type": "response.create", "model": "openclaw", "input": "a", "user": "ann"}
+        async with (
+            upstream(tmp_path, play(HALF, gate)) as (home, provider),
+            served(home) as url,
+            AsyncExitStack() as all,
+        ):
+            if waits_for == "its session":
+                other = await all.enter_async_context(socket(home, url))
+                await other.send(json.dumps(create))
+                await provider.request(0)
+            connection = await all.enter_async_context(socket(home, url))
+            for _ in range(45):
+                await connection.send(json.dumps(create))
+            said = [json.loads(message) async for message in _all(connection)]
+            assert said[-1]["type"] == "error" and said[-1]["status"] == 429
+            assert connection.close_code == 1013
             assert len(provider.requests) <= 1
 
     run(scene(), timeout=20)

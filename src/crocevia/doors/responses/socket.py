@@ -58,13 +58,15 @@ class _Connection:
         self._caller = caller
         self._send = send
         self._queue: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._answering: asyncio.Task[None] | None = None
         self._call: Work | None = None
+        """What makes the answer, once it is open."""
         self._gone = False
         self.flooded = False
         self.chains: OrderedDict[str, list[StoredResponse]] = OrderedDict()
 
     async def read(self, receive: Receive) -> None:
-        """Take messages in while answers are made; a client that leaves ends the one under way."""
+        """Take messages in while answers are made; a client that leaves or sends too much ends the one under way."""
         while True:
             message = await receive()
             if message["type"] == "websocket.disconnect":
@@ -77,13 +79,19 @@ class _Connection:
             self._queue.put_nowait(text.encode() if text is not None else message.get("bytes") or b"")
         if self._call is not None:
             self._call.interrupt(Cut.CLIENT_GONE)
+        elif self._answering is not None:  # it waits for its session, or for a slot
+            self._answering.cancel()
         self._queue.put_nowait(None)
 
     async def work(self) -> None:
         """Answer one message after the other."""
         while (message := await self._queue.get()) is not None and not self._ending:
+            self._answering = asyncio.create_task(self._answer(message))
             try:
-                await self._answer(message)
+                await self._answering
+            except asyncio.CancelledError:
+                if not self._ending:
+                    raise
             except Exception as error:
                 await self.refuse(expected(error, "responses"))
 
@@ -115,8 +123,6 @@ class _Connection:
             made = await plan.make(self._services, self._caller, request, len(message), local=self.chains)
             run = Run(self._services, made)
             self._call = await run.open()
-            if self._ending:
-                self._call.interrupt(Cut.CLIENT_GONE)
             await run.drive(self._call, self._write, must_stream=lambda: False)
         except GatewayError:
             self._forget(previous)
