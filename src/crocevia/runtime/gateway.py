@@ -40,6 +40,7 @@ __all__ = [
     "Cut",
     "Estimate",
     "Gateway",
+    "Intake",
     "Limits",
     "Places",
     "Prepared",

@@ -12,8 +12,7 @@ import msgspec
 from crocevia.core.messages import FilePart
 from crocevia.doors.responses import items, wire
 from crocevia.doors.responses.items import Placed
-from crocevia.runtime.gateway import Attachment, Prepared
-from crocevia.runtime.intake import Intake
+from crocevia.runtime.gateway import Attachment, Intake, Prepared
 
 MOST: Final = 32  # pictures of earlier messages that a model is shown
 MOST_BYTES: Final = 16 * 1024 * 1024
