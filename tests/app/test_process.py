@@ -138,8 +138,8 @@ def test_a_serving_process_loads_nothing_heavy() -> None:
     code = f"""
 import sys
 import crocevia.app, crocevia.app.logs, uvloop
-from crocevia.config import Log
-crocevia.app.logs.configure(Log())
+from crocevia.config import LogSettings
+crocevia.app.logs.configure(LogSettings())
 import crocevia.engines.scripted.engine, crocevia.engines.openai.chat, crocevia.engines.anthropic.messages
 print([name for name in {HEAVY!r} if name in sys.modules])
 """

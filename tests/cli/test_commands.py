@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from crocevia.cli import main
 from crocevia.cli.first import address
-from crocevia.config import Server
+from crocevia.config import ServerSettings
 from crocevia.storage.home import Home, engine_keys, serving
 
 SCRIPTED = "[[engines]]\nname = 'embedded'\nkind = 'scripted'\nscript = [{ say = [{ text = 'Tokyo it is' }] }]\n"
@@ -219,13 +219,13 @@ def test_engine_keys_given_to_apply_end_in_a_closed_file(home: Path) -> None:
 @pytest.mark.parametrize(
     ("server", "url"),
     [
-        (Server(), "http://127.0.0.1:8111"),
-        (Server(host="0.0.0.0", port=1), "http://127.0.0.1:1"),
-        (Server(host="::", port=1), "http://[::1]:1"),
-        (Server(public_url="https://here.example/"), "https://here.example"),
+        (ServerSettings(), "http://127.0.0.1:8111"),
+        (ServerSettings(host="0.0.0.0", port=1), "http://127.0.0.1:1"),
+        (ServerSettings(host="::", port=1), "http://[::1]:1"),
+        (ServerSettings(public_url="https://here.example/"), "https://here.example"),
     ],
 )
-def test_the_printed_address_is_one_that_can_be_called(server: Server, url: str) -> None:
+def test_the_printed_address_is_one_that_can_be_called(server: ServerSettings, url: str) -> None:
     assert address(server) == url
 
 

@@ -18,7 +18,7 @@ import msgspec
 import structlog
 
 from crocevia.app.service import Service, open_service
-from crocevia.config import Server, Settings
+from crocevia.config import ServerSettings, Settings
 from crocevia.core.ids import new_id
 from crocevia.runtime.control.apply import apply
 from crocevia.runtime.control.declarations import parse
@@ -142,7 +142,7 @@ async def site(settings: Settings | None = None, address: str = "127.0.0.1") -> 
         shutil.copytree(template, home.path)
         lines: list[dict[str, Any]] = []
         log = structlog.wrap_logger(None, processors=[lambda _, __, event: lines.append(event) or _drop()])
-        async with open_service(settings or Settings(server=Server()), home, log) as service:
+        async with open_service(settings or Settings(server=ServerSettings()), home, log) as service:
 
             async def app(scope: Any, receive: Any, send: Any) -> None:
                 await service.site(scope, receive, send)
@@ -162,7 +162,7 @@ def _chat(tx: Transaction, user_id: str, workspace_id: str, attached: str | None
     assert team_id is not None
     chat_id = chats.add(tx, user_id, workspace_id, team_id, 1.0).id
     if attached is not None:
-        file = attachments.Attachment(
+        file = attachments.StoredAttachment(
             id=new_id("att"), workspace_id=workspace_id, chat_id=chat_id, user_id=user_id, name=attached,
             mime_type="text/plain", size=5, sha256="", idempotency_key="k", revision=1,
             created_at=1.0, expires_at=9e9,

@@ -6,7 +6,7 @@ import sqlite3
 
 import pytest
 
-from crocevia.config import Server, Settings
+from crocevia.config import ServerSettings, Settings
 from crocevia.panel import auth
 from crocevia.panel.web import local_path
 from crocevia.policy.rate_limits import RateLimiter, client_network
@@ -89,7 +89,7 @@ def test_attempts_of_an_address_are_limited_and_a_forwarding_header_changes_noth
 
 def test_behind_a_trusted_proxy_attempts_count_by_the_address_that_it_saw() -> None:
     async def work() -> None:
-        settings = Settings(server=Server(trusted_proxies=("127.0.0.0/8",)))
+        settings = Settings(server=ServerSettings(trusted_proxies=("127.0.0.0/8",)))
         async with site(settings) as place:
             await place.enter()
             place.client.cookies.clear()
@@ -103,7 +103,7 @@ def test_behind_a_trusted_proxy_attempts_count_by_the_address_that_it_saw() -> N
 @pytest.mark.parametrize("trusted", [True, False])
 def test_a_trusted_proxy_says_that_the_browser_came_over_tls(trusted: bool) -> None:
     async def work() -> None:
-        settings = Settings(server=Server(trusted_proxies=("127.0.0.0/8",) if trusted else ()))
+        settings = Settings(server=ServerSettings(trusted_proxies=("127.0.0.0/8",) if trusted else ()))
         forwarded = {"x-forwarded-proto": "https", "x-forwarded-host": "gate.example"}
         async with site(settings) as place:
             await place.enter()
@@ -220,7 +220,7 @@ def test_after_signing_in_nobody_is_led_elsewhere(wanted: str | None) -> None:
 
 def test_over_tls_the_cookie_travels_only_there() -> None:
     async def work() -> None:
-        async with site(Settings(server=Server(public_url="https://gw.example"))) as place:
+        async with site(Settings(server=ServerSettings(public_url="https://gw.example"))) as place:
             assert "Secure" in (await place.enter()).headers["set-cookie"]
 
     run(work(), 30)
@@ -260,7 +260,7 @@ def test_strangers_lock_out_neither_a_known_browser_nor_a_right_link(monkeypatch
     monkeypatch.setattr(auth, "PER_ACCOUNT", (3, 900.0))
 
     async def work() -> None:
-        settings = Settings(server=Server(trusted_proxies=("127.0.0.0/8",)))
+        settings = Settings(server=ServerSettings(trusted_proxies=("127.0.0.0/8",)))
         async with site(settings) as place:
             wrong = "/panel/setup?token=" + "A" * 43
             form = {"password": PASSWORD, "again": PASSWORD}

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import pytest
 
-from crocevia.config import Auth, Gateway, Settings
+from crocevia.config import Auth, GatewaySettings, Settings
 from crocevia.panel.pages import PAGES
 from crocevia.storage.records import OpenedCall, SettledCall, open_calls, settle_calls
 from crocevia.storage.spending import add_alert
@@ -180,7 +180,7 @@ def test_hostile_text_in_every_field_stays_text() -> None:
 
 
 def test_no_page_twin_or_log_line_holds_a_secret() -> None:
-    settings = Settings(gateway=Gateway(auth=Auth(token="a-gateway-token-that-is-secret")))
+    settings = Settings(gateway=GatewaySettings(auth=Auth(token="a-gateway-token-that-is-secret")))
 
     async def work() -> None:
         async with site(settings) as place:

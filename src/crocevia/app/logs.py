@@ -6,10 +6,10 @@ import logging
 import sys
 from typing import Any, TextIO
 
-from crocevia.config import Log
+from crocevia.config import LogSettings
 
 
-def configure(settings: Log, stream: TextIO = sys.stderr) -> Any:
+def configure(settings: LogSettings, stream: TextIO = sys.stderr) -> Any:
     """Set structlog up for this process and give back our logger."""
     structlog = _import_structlog()
     person = settings.format == "console"

@@ -16,7 +16,7 @@ from crocevia.doors.pepper import agent_door
 from crocevia.doors.pepper.caller import Identify
 from crocevia.engines.registry import check_engine
 from crocevia.panel import panel
-from crocevia.panel.services import Services
+from crocevia.panel.services import PanelServices
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import EngineSource, Gateway
@@ -35,7 +35,7 @@ def open_panel(
     """The panel of a serving home. site: where it is going to be."""
     agent = agent_door(gateway, _for_whoever_is_signed_in(control.catalogue))
     return panel(
-        Services(
+        PanelServices(
             home=control.home,
             database=control.database,
             catalogue=control.catalogue,

@@ -12,9 +12,7 @@ import msgspec
 
 from crocevia.app.periodic_cleanup import periodic_cleanup
 from crocevia.asgi.http import Door
-from crocevia.config import Auth, Files, Images, Settings
-from crocevia.config import Responses as ResponsesSettings
-from crocevia.config import Server as ServerSettings
+from crocevia.config import Auth, Files, Images, ResponsesSettings, ServerSettings, Settings
 from crocevia.core.forwarding import address, networks
 from crocevia.core.logger import Logger
 from crocevia.documents.fetch import FetchPolicy

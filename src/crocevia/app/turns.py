@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from crocevia.config import Settings
-from crocevia.config import Turns as Bounds
+from crocevia.config import Settings, TurnsSettings
 from crocevia.core.logger import Logger
 from crocevia.core.turn import Limits
 from crocevia.log import Hub, SqliteLog
@@ -46,7 +45,7 @@ async def open_turns(
         await turns.close()
 
 
-def _limits(bounds: Bounds) -> Limits:
+def _limits(bounds: TurnsSettings) -> Limits:
     return Limits(
         rounds=bounds.rounds,
         depth=bounds.depth,

@@ -11,7 +11,7 @@ from crocevia.cli.output import home_option, told
 from crocevia.cli.store import actor, reading, writing
 
 if TYPE_CHECKING:
-    from crocevia.runtime.control.costs import Report
+    from crocevia.runtime.control.costs import PricingReport
     from crocevia.storage.home import Home
 
 _GROUP: Final = 500  # turns in one transaction: a running server waits no longer than for these
@@ -48,7 +48,7 @@ def reconcile(dry_run: bool, as_json: bool, home: Home) -> None:
         _show(made, dry_run)
 
 
-def _show(made: Report, dry_run: bool) -> None:
+def _show(made: PricingReport, dry_run: bool) -> None:
     names = [row.model or told("costs_nameless") for row in made.models]
     width = max(map(len, names), default=0)
     for name, row in zip(names, made.models, strict=True):

@@ -12,7 +12,7 @@ from crocevia.cli.output import home_option, told
 from crocevia.core.errors import Code, GatewayError
 
 if TYPE_CHECKING:
-    from crocevia.config import Server
+    from crocevia.config import ServerSettings
     from crocevia.runtime.control.init import Initialised
     from crocevia.storage.home import Home
 
@@ -58,7 +58,7 @@ def serve(home: Home, host: str | None, port: int | None, config: Path | None) -
     sys.exit(run(settings, home))
 
 
-def prepare(home: Home, server: Server) -> bool:
+def prepare(home: Home, server: ServerSettings) -> bool:
     """Make sure that the home has its first objects, and say so if they were made now; whether they were."""
     from crocevia.runtime.control import init as control
     from crocevia.runtime.control.settings_file import write_quickstart
@@ -79,7 +79,7 @@ def prepare(home: Home, server: Server) -> bool:
     return True
 
 
-def address(server: Server) -> str:
+def address(server: ServerSettings) -> str:
     """Where callers on this machine reach the server."""
     if server.public_url:
         return server.public_url.rstrip("/")

@@ -11,7 +11,7 @@ from crocevia.cli.output import home_option, told
 from crocevia.cli.store import actor, reading, writing
 
 if TYPE_CHECKING:
-    from crocevia.runtime.control.spending import Report
+    from crocevia.runtime.control.spending import SpendingReport
     from crocevia.storage.home import Home
 
 
@@ -67,7 +67,7 @@ def forget(name: str, conversation: str | None, everything: bool, home: Home) ->
     click.echo(told("forgotten", count=count))
 
 
-def _show(found: Report) -> None:
+def _show(found: SpendingReport) -> None:
     today = found.days[0]
     if found.daily_budget_usd is None:
         click.echo(told("spend_unlimited", project=found.project, spent=_usd(today.spent)))

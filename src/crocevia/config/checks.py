@@ -7,7 +7,7 @@ from typing import Final
 from crocevia.config.settings import Auth, Calls, Search, Settings
 from crocevia.core.declared import Problem
 from crocevia.core.errors import Reason, say
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 
 _WEAK: Final = frozenset({"undefined", "null", "none", "changeme", "password", "secret", "token"})
 
@@ -15,7 +15,7 @@ _WEAK: Final = frozenset({"undefined", "null", "none", "changeme", "password", "
 def check(settings: Settings, problems: list[Problem]) -> None:
     if not 0 <= settings.server.port <= 65535:
         problems.append(Problem("server.port", say(Reason.NUMBER_BETWEEN, least=0, most=65535)))
-    named = {"calls": Calls, "limits": Limits}
+    named = {"calls": Calls, "limits": Quotas}
     named_sizes = ("server.max_body_bytes", "server.bodies_in_flight_bytes")
     for path in (*named_sizes, *(f"{at}.{name}" for at in named for name in named[at].__struct_fields__)):
         table, _, name = path.partition(".")

@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import msgspec
 
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 from crocevia.core.mcp import McpServer
 
 Origin: TypeAlias = Literal["default", "file", "env", "flag"]
@@ -22,7 +22,7 @@ class _Gateway(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """The specification's own spelling."""
 
 
-class Server(_Settings, frozen=True, kw_only=True):
+class ServerSettings(_Settings, frozen=True, kw_only=True):
     """The process itself."""
 
     host: str = "127.0.0.1"
@@ -45,7 +45,7 @@ class Server(_Settings, frozen=True, kw_only=True):
     """
 
 
-class Log(_Settings, frozen=True, kw_only=True):
+class LogSettings(_Settings, frozen=True, kw_only=True):
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least serious lines that are written."""
     format: Literal["console", "json"] = "console"
@@ -65,7 +65,7 @@ class Calls(_Settings, frozen=True, kw_only=True):
     """How long calls under way may go on when the server stops."""
 
 
-class Turns(_Settings, frozen=True, kw_only=True):
+class TurnsSettings(_Settings, frozen=True, kw_only=True):
     """Bounds of an agent's turn."""
 
     on_restart: Literal["resume", "fail"] = "resume"
@@ -190,7 +190,7 @@ class Images(_Gateway, frozen=True, kw_only=True):
     """For fetching one, in milliseconds."""
 
 
-class Responses(_Gateway, frozen=True, kw_only=True):
+class ResponsesSettings(_Gateway, frozen=True, kw_only=True):
     enabled: bool = False
     """Whether `/v1/responses` is served."""
     max_body_bytes: int = 20_000_000
@@ -211,7 +211,7 @@ class ChatCompletions(_Gateway, frozen=True, kw_only=True):
 
 
 class Endpoints(_Gateway, frozen=True, kw_only=True):
-    responses: Responses = Responses()
+    responses: ResponsesSettings = ResponsesSettings()
     chat_completions: ChatCompletions = ChatCompletions()
 
 
@@ -229,7 +229,7 @@ class Http(_Gateway, frozen=True, kw_only=True):
     models: Models = Models()
 
 
-class Gateway(_Gateway, frozen=True, kw_only=True):
+class GatewaySettings(_Gateway, frozen=True, kw_only=True):
     auth: Auth = Auth()
     http: Http = Http()
     trusted_proxies: tuple[str, ...] = ()
@@ -239,21 +239,21 @@ class Gateway(_Gateway, frozen=True, kw_only=True):
 class Settings(_Settings, frozen=True, kw_only=True):
     """Every setting."""
 
-    server: Server = Server()
+    server: ServerSettings = ServerSettings()
     """The process itself."""
-    log: Log = Log()
+    log: LogSettings = LogSettings()
     """What the process writes about itself."""
     calls: Calls = Calls()
     """Time limits of model calls."""
-    turns: Turns = Turns()
+    turns: TurnsSettings = TurnsSettings()
     """Bounds of an agent's turn."""
-    limits: Limits = Limits()
+    limits: Quotas = Quotas()
     """How much may be kept."""
     mcp: dict[str, McpServer] = {}
     """Servers of the Model Context Protocol, each under a name of its own."""
     search: Search = Search()
     """The classic API's web search."""
-    gateway: Gateway = Gateway()
+    gateway: GatewaySettings = GatewaySettings()
     """The Open Responses surface, in the spelling of its specification."""
     origins: dict[str, Origin] = {}
 

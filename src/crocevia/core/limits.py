@@ -8,7 +8,7 @@ KIB = 1024
 MIB = 1024 * KIB
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
+class Quotas(msgspec.Struct, frozen=True, kw_only=True):
     """Quotas: how much may be kept."""
 
     workspace_entries: int = 10_000

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from crocevia.asgi.types import Application
-    from crocevia.panel.services import Services
+    from crocevia.panel.services import PanelServices
 
 
-def panel(services: Services) -> Application:
+def panel(services: PanelServices) -> Application:
     """The ASGI application for every path that starts with `/panel`."""
     built: Application | None = None
 

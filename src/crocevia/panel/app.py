@@ -19,8 +19,8 @@ from crocevia.core.texts import render as render_message
 from crocevia.panel import auth, i18n
 from crocevia.panel.pages import PAGES
 from crocevia.panel.render import PRIVATE, SECURITY, STATIC, asset, html_view, json_view
-from crocevia.panel.services import Services
-from crocevia.panel.state import State
+from crocevia.panel.services import PanelServices
+from crocevia.panel.state import PanelState
 from crocevia.panel.web import (
     LARGEST_FORM,
     LARGEST_OF_STRANGERS,
@@ -60,9 +60,9 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
     message: str
 
 
-def create(services: Services) -> Starlette:
+def create(services: PanelServices) -> Starlette:
     """The application, with its state."""
-    state = State()
+    state = PanelState()
     routes: list[Route] = [Route("/panel/static/{name}", _static)]
     for each in PAGES:
         methods = ["GET"] * (each.get is not None) + ["POST"] * (each.post is not None)
@@ -76,7 +76,7 @@ def create(services: Services) -> Starlette:
     return Starlette(routes=routes)
 
 
-def _endpoint(services: Services, state: State, each: Page, *, as_json: bool) -> Any:
+def _endpoint(services: PanelServices, state: PanelState, each: Page, *, as_json: bool) -> Any:
     async def endpoint(http: Request) -> Response:
         request = _page_request(services, state, http)
         try:
@@ -97,7 +97,7 @@ def _refusal(request: PageRequest, error: Exception, *, as_json: bool) -> Respon
     return _with_retry(json_view(failed) if as_json else html_view(request, failed), known)
 
 
-async def _waiting(services: Services) -> int:
+async def _waiting(services: PanelServices) -> int:
     """How many approvals and tool calls wait for an answer; the menu shows it."""
     now = time.time_ns() // 1_000_000
     return await services.database.read(lambda tx: count_requests(tx, now))
@@ -146,7 +146,7 @@ def _login_required(request: PageRequest, *, as_json: bool) -> PageResponse:
     return Redirect("/panel/login" if wanted == "/panel" else f"/panel/login?next={quote(wanted, safe='')}")
 
 
-def _page_request(services: Services, state: State, http: Request) -> PageRequest:
+def _page_request(services: PanelServices, state: PanelState, http: Request) -> PageRequest:
     cookies = http.cookies
     chosen = http.query_params.get("lang") or cookies.get("crocevia_language")
     language = next(

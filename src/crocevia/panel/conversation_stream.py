@@ -23,7 +23,7 @@ class _Done(msgspec.Struct):
     provider_blocks: list[msgspec.Raw] = msgspec.field(name="blocchi", default_factory=list)
 
 
-class Stream(Response):
+class ConversationStream(Response):
     """Runs the agent call within the request.
 
     on_end: called with the conversation and its answer, if one came. tools: whether the demo tool is offered.

@@ -10,7 +10,7 @@ MOST: Final = 50  # conversations; the least recently used goes first
 MESSAGES: Final = 100  # of one conversation
 
 
-class Conversations:
+class PlaygroundMessages:
     """Messages in the agent call's own form, by (session, project)."""
 
     def __init__(self) -> None:

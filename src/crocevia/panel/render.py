@@ -36,7 +36,7 @@ PRIVATE: Final = SECURITY | {"cache-control": "no-store"}
 STATIC: Final = {"admin.css": "text/css", "admin.js": "text/javascript", "playground.js": "text/javascript"}
 
 
-class Entry(msgspec.Struct, frozen=True):
+class NavigationLink(msgspec.Struct, frozen=True):
     """One entry of the navigation; the groups are visible headings."""
 
     key: str
@@ -48,27 +48,27 @@ NAVIGATION: Final = (
     (
         "watch",
         (
-            Entry("overview", "/panel", "overview"),
-            Entry("calls", "/panel/calls", "calls"),
-            Entry("chats", "/panel/chats", "chat"),
-            Entry("waiting", "/panel/waiting", "waiting"),
+            NavigationLink("overview", "/panel", "overview"),
+            NavigationLink("calls", "/panel/calls", "calls"),
+            NavigationLink("chats", "/panel/chats", "chat"),
+            NavigationLink("waiting", "/panel/waiting", "waiting"),
         ),
     ),
     (
         "shape",
         (
-            Entry("projects", "/panel/projects", "project"),
-            Entry("models", "/panel/models", "model"),
-            Entry("agents", "/panel/agents", "agent"),
+            NavigationLink("projects", "/panel/projects", "project"),
+            NavigationLink("models", "/panel/models", "model"),
+            NavigationLink("agents", "/panel/agents", "agent"),
         ),
     ),
     (
         "keep",
-        (Entry("settings", "/panel/settings", "settings"),),
+        (NavigationLink("settings", "/panel/settings", "settings"),),
     ),
     (
         "try",
-        (Entry("playground", "/panel/playground", "play"),),
+        (NavigationLink("playground", "/panel/playground", "play"),),
     ),
 )
 NOTICES: Final = frozenset(

@@ -17,7 +17,7 @@ from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
 
-class Services(msgspec.Struct, frozen=True, kw_only=True):
+class PanelServices(msgspec.Struct, frozen=True, kw_only=True):
     """The parts of a serving home that the panel works with."""
 
     home: Home

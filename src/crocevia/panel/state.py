@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from crocevia.panel.conversations import Conversations
+from crocevia.panel.conversations import PlaygroundMessages
 from crocevia.panel.health import HealthBoard
 from crocevia.panel.lru_cache import LruCache
 from crocevia.panel.turn_stream import TeamChat
@@ -16,7 +16,7 @@ PER_ACCOUNT: Final = (30, 900.0)
 TEAM_CHATS: Final = 50  # conversations with teams; their messages are stored in chats
 
 
-class State:
+class PanelState:
     """One per panel."""
 
     def __init__(self) -> None:
@@ -24,5 +24,5 @@ class State:
         self.by_account = RateLimiter(PER_ACCOUNT[1])
         self.hashing = asyncio.Semaphore(2)  # argon2 takes memory and a core
         self.health = HealthBoard()
-        self.conversations = Conversations()
+        self.conversations = PlaygroundMessages()
         self.team_chats: LruCache[TeamChat] = LruCache(TEAM_CHATS)

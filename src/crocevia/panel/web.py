@@ -14,8 +14,8 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.forwarding import Network, client_of, origin_of
 from crocevia.core.texts import Language
 from crocevia.panel import i18n
-from crocevia.panel.services import Services
-from crocevia.panel.state import State
+from crocevia.panel.services import PanelServices
+from crocevia.panel.state import PanelState
 from crocevia.runtime.control.audit import Actor
 
 Theme = Literal["auto", "light", "dark"]
@@ -35,8 +35,8 @@ class Session(msgspec.Struct, frozen=True):
 class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     """A request to a page."""
 
-    services: Services
-    state: State
+    services: PanelServices
+    state: PanelState
     http: Request
     language: Language
     theme: Theme

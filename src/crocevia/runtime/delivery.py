@@ -36,7 +36,7 @@ class WebhookDelivery(msgspec.Struct, frozen=True, kw_only=True):
     """Unix seconds of the next attempt."""
 
 
-class Attempt(msgspec.Struct, frozen=True, kw_only=True):
+class DeliveryAttempt(msgspec.Struct, frozen=True, kw_only=True):
     """The outcome of one attempt."""
 
     at: float
@@ -54,7 +54,7 @@ class Outbox(Protocol):
     async def due(self) -> list[WebhookDelivery]:
         """All that are not delivered, by due time, including later ones. Raises GatewayError(UNAVAILABLE)."""
 
-    async def note(self, delivery: WebhookDelivery, attempt: Attempt) -> None:
+    async def note(self, delivery: WebhookDelivery, attempt: DeliveryAttempt) -> None:
         """Record the outcome of an attempt. Raises GatewayError(UNAVAILABLE)."""
 
 
@@ -136,7 +136,7 @@ class WebhookSender:
         delivered = status is not None and status in _DELIVERED
         again = not delivered and delivery.url is not None and delivery.attempts < len(self._back_off)
         next_at = now + self._back_off[delivery.attempts] if again else None
-        await self._outbox.note(delivery, Attempt(at=now, status=status, delivered=delivered, next_at=next_at))
+        await self._outbox.note(delivery, DeliveryAttempt(at=now, status=status, delivered=delivered, next_at=next_at))
 
     async def _send(self, url: str, delivery: WebhookDelivery) -> int | None:
         moment = str(int(self._clock()))

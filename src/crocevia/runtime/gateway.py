@@ -25,7 +25,7 @@ from crocevia.runtime.fitting import Places
 from crocevia.runtime.intake import Intake, Wants, check_permission, fill, placeholder
 from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
 from crocevia.runtime.reasoning.fingerprints import Fingerprints
-from crocevia.runtime.reasoning.routing import Route, Router, RoutingRequest, proof
+from crocevia.runtime.reasoning.routing import ReasoningRouter, Route, RoutingRequest, proof
 from crocevia.runtime.records import Durable
 from crocevia.runtime.unary_calls import UnaryCall, UnaryDraft
 from crocevia.storage.records import FallbackCall, OpenedCall, SettledCall
@@ -130,7 +130,7 @@ class Gateway:
         self.draining = False
         self._catalogue = catalogue
         self._engines = engines
-        self._router = Router(engines, memory or Fingerprints(os.urandom(32)))
+        self._router = ReasoningRouter(engines, memory or Fingerprints(os.urandom(32)))
         self.intake = intake or Intake()
         self._on_round = on_round
         self._records = records
@@ -219,7 +219,7 @@ class Gateway:
         return model
 
     def route(self, project: ProjectSpec, draft: CallDraft) -> Route:
-        """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: see `Router.route`."""
+        """Who would answer, and with what; nothing is admitted yet. Raises GatewayError: as its router does."""
         models, model = self._catalogue.current.models, self._model(project)
         return self._router.route(RoutingRequest(model=model, draft=draft, request=compose(model, draft)), models)
 

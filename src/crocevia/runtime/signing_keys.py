@@ -18,6 +18,7 @@ import msgspec
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import is_id, new_id
+from crocevia.core.turn.entries import Signature
 from crocevia.storage.home import Home, write_secret
 
 if TYPE_CHECKING:
@@ -53,14 +54,6 @@ class Jwk(msgspec.Struct, frozen=True, kw_only=True):
     kid: str
     use: str = "sig"
     alg: str = "EdDSA"
-
-
-class Signature(msgspec.Struct, frozen=True):
-    """A signature over bytes, and whose it is."""
-
-    kid: str
-    sig: str
-    """Base64url without padding."""
 
 
 class Signer:

@@ -36,7 +36,7 @@ chat_attachments = Table(
 )
 
 
-class Attachment(msgspec.Struct, frozen=True, kw_only=True):
+class StoredAttachment(msgspec.Struct, frozen=True, kw_only=True):
     """A file of a chat, named by its id among the bytes. size: bytes. Times are Unix seconds."""
 
     id: str
@@ -71,7 +71,7 @@ _COUNT: Final = select(func.count()).where(_c.chat_id == bindparam("within"), _c
 _HELD: Final = select(func.coalesce(func.sum(_c.size), 0)).where(
     _c.user_id == bindparam("owner"), _c.deleted_at.is_(None)
 )
-_ADD: Final = inserting(chat_attachments, *Attachment.__struct_fields__)
+_ADD: Final = inserting(chat_attachments, *StoredAttachment.__struct_fields__)
 _DELETE: Final = (
     update(chat_attachments)
     .where(_c.id == bindparam("which"), _c.deleted_at.is_(None))
@@ -87,29 +87,29 @@ _DROP: Final = delete(chat_attachments).where(_c.id == bindparam("which"))
 _KEPT: Final = select(_c.id).where(_c.deleted_at.is_(None))
 
 
-def add(tx: Transaction, attachment: Attachment) -> None:
+def add(tx: Transaction, attachment: StoredAttachment) -> None:
     """Keep a new one."""
     tx.run(_ADD, **msgspec.structs.asdict(attachment))
 
 
-def find(tx: Transaction, chat_id: str, attachment_id: str) -> Attachment | None:
+def find(tx: Transaction, chat_id: str, attachment_id: str) -> StoredAttachment | None:
     """The chat's attachment of this id, deleted ones too."""
     return _value(tx.first(_FIND, within=chat_id, which=attachment_id))
 
 
-def find_of_user(tx: Transaction, user_id: str, attachment_id: str) -> Attachment | None:
+def find_of_user(tx: Transaction, user_id: str, attachment_id: str) -> StoredAttachment | None:
     """The user's attachment of this id, of whichever chat, deleted ones too."""
     return _value(tx.first(_OF_USER, owner=user_id, which=attachment_id))
 
 
-def by_key(tx: Transaction, chat_id: str, key: str) -> Attachment | None:
+def by_key(tx: Transaction, chat_id: str, key: str) -> StoredAttachment | None:
     """What this Idempotency-Key has made."""
     return _value(tx.first(_BY_KEY, within=chat_id, given=key))
 
 
-def live(tx: Transaction, chat_id: str, most: int) -> list[Attachment]:
+def live(tx: Transaction, chat_id: str, most: int) -> list[StoredAttachment]:
     """What is there, oldest first."""
-    return [Attachment(**row._asdict()) for row in tx.all(_LIVE, within=chat_id, most=most)]
+    return [StoredAttachment(**row._asdict()) for row in tx.all(_LIVE, within=chat_id, most=most)]
 
 
 def count(tx: Transaction, chat_id: str) -> int:
@@ -145,5 +145,5 @@ def kept(tx: Transaction) -> set[str]:
     return {row.id for row in tx.all(_KEPT)}
 
 
-def _value(row: Row | None) -> Attachment | None:
-    return None if row is None else Attachment(**row._asdict())
+def _value(row: Row | None) -> StoredAttachment | None:
+    return None if row is None else StoredAttachment(**row._asdict())

@@ -89,7 +89,7 @@ class Upload(msgspec.Struct, frozen=True, kw_only=True):
     generation_id: str | None = None
 
 
-class Artifact(msgspec.Struct, frozen=True, kw_only=True):
+class ImageFile(msgspec.Struct, frozen=True, kw_only=True):
     """A picture that was made, named by its id among the bytes."""
 
     artifact_id: str
@@ -114,7 +114,7 @@ class Generation(msgspec.Struct, frozen=True, kw_only=True):
     completed_at: float | None = None
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
-    files: tuple[Artifact, ...] = ()
+    files: tuple[ImageFile, ...] = ()
     cost_usd: float | None = None
     webhook_event: str | None = None
     webhook_attempts: int = 0
@@ -288,7 +288,7 @@ def kept_artifacts(tx: Transaction) -> set[str]:
 
 def _value(row: Row) -> Generation:
     values = row._asdict()
-    values["files"] = msgspec.json.decode(row.files, type=tuple[Artifact, ...])
+    values["files"] = msgspec.json.decode(row.files, type=tuple[ImageFile, ...])
     for name in ("request", "result", "error"):
         values[name] = None if values[name] is None else unpacked(values[name])
     return Generation(**values)

@@ -7,7 +7,7 @@ from typing import Final
 from sqlalchemy import bindparam, func, or_, select, update
 from sqlalchemy.types import Integer
 
-from crocevia.storage.attachments import Attachment, chat_attachments
+from crocevia.storage.attachments import StoredAttachment, chat_attachments
 from crocevia.storage.chats import chats
 from crocevia.storage.completions import completions
 from crocevia.storage.database import Transaction
@@ -157,15 +157,15 @@ def all_workspaces(tx: Transaction, most: int) -> list[Row]:
     return tx.all(_WORKSPACES, most=most)
 
 
-def all_attachments(tx: Transaction, now: float, most: int) -> list[Attachment]:
+def all_attachments(tx: Transaction, now: float, most: int) -> list[StoredAttachment]:
     """Attachments that are there, newest first."""
-    return [Attachment(**row._asdict()) for row in tx.all(_ATTACHMENTS, now=now, most=most)]
+    return [StoredAttachment(**row._asdict()) for row in tx.all(_ATTACHMENTS, now=now, most=most)]
 
 
-def find_attachment(tx: Transaction, attachment_id: str) -> Attachment | None:
+def find_attachment(tx: Transaction, attachment_id: str) -> StoredAttachment | None:
     """The attachment of this id, in whichever chat."""
     row = tx.first(_ATTACHMENT, which=attachment_id)
-    return None if row is None else Attachment(**row._asdict())
+    return None if row is None else StoredAttachment(**row._asdict())
 
 
 def alert_page(tx: Transaction, most: int) -> list[Row]:

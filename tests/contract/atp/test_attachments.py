@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.files.workspace import WorkspaceFiles
 from tests.contract.atp.forms import BOUNDARY, form, headers
@@ -53,7 +53,7 @@ async def send(place: House, path: str, raw: list[bytes], key: str | None = "k1"
 
 def limit(place: House, **limits: int) -> None:
     """The door with these limits instead of the usual ones."""
-    new = Limits(**limits)
+    new = Quotas(**limits)
     place.control = msgspec.structs.replace(
         place.control, limits=new, files=WorkspaceFiles(place.control.home.files, new)
     )

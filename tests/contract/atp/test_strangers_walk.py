@@ -15,7 +15,7 @@ from crocevia.doors.atp.caller import Rule
 from crocevia.runtime.control.api_keys import mint
 from crocevia.storage import images, users
 from crocevia.storage.database import immediate
-from crocevia.storage.images import Artifact, Generation, Upload
+from crocevia.storage.images import Generation, ImageFile, Upload
 from tests.contract.atp.forms import form, headers
 from tests.contract.requirements import requirement
 from tests.doors.atp.house import THREE, Reply, exchange
@@ -187,7 +187,7 @@ def painted(which: str, artifact: str, user: str) -> Generation:
         request={"prompt": "hers"},
         origin="http://x",
         webhook_url="https://x/h",
-        files=(Artifact(artifact_id=artifact, mime_type="image/png", size=1),),
+        files=(ImageFile(artifact_id=artifact, mime_type="image/png", size=1),),
         **LONG,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.config import Settings, Turns
+from crocevia.config import Settings, TurnsSettings
 from tests.contract.atp.test_turns_team import SLOW, TEAM, check_order
 from tests.contract.requirements import requirement
 from tests.runtime.turns.theatre import Theatre, Watcher, play, tool
@@ -20,7 +20,7 @@ SPEAKS: dict[str, Any] = {
         {"say": [{"text": "Hello."}]},
     ]
 }
-FAIL = Settings(turns=Turns(on_restart="fail"))
+FAIL = Settings(turns=TurnsSettings(on_restart="fail"))
 
 
 @requirement("T-REC-1")

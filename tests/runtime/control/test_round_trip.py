@@ -61,7 +61,7 @@ def clear(tx: Transaction, user: str) -> None:
         agents.drop(tx, agent.id)
 
 
-def state(home: Home) -> control.State:
+def state(home: Home) -> control.DeclaredState:
     with snapshot(home.database) as tx:
         return control.load_state(tx)
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crocevia.core.errors import Code, GatewayError
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 from crocevia.runtime.files.quota import measure
 from crocevia.runtime.files.workspace import WorkspaceFiles
 
@@ -40,7 +40,7 @@ def step(files: WorkspaceFiles, what: str, path: str, size: int) -> None:
 @settings(deadline=None)
 def test_what_is_counted_is_what_is_there_and_never_too_much(steps: list[tuple[str, str, int]]) -> None:
     with TemporaryDirectory() as folder:
-        files = WorkspaceFiles(Path(folder), Limits(workspace_entries=5, workspace_bytes=20))
+        files = WorkspaceFiles(Path(folder), Quotas(workspace_entries=5, workspace_bytes=20))
         for what, path, size in steps:
             step(files, what, path, size)
             there = measure(Path(folder) / SPACE)
@@ -58,7 +58,7 @@ def refused(work: Callable[[], object]) -> str:
 
 
 def test_folders_count_too_and_each_workspace_for_itself(tmp_path: Path) -> None:
-    files = WorkspaceFiles(tmp_path, Limits(workspace_entries=3))
+    files = WorkspaceFiles(tmp_path, Quotas(workspace_entries=3))
     files.create(SPACE, "/a/b/c", "x")
     assert refused(lambda: files.create(SPACE, "/d", "x")) == "workspace_entries"
     assert not (tmp_path / SPACE / "d").exists()
@@ -70,17 +70,17 @@ def test_folders_count_too_and_each_workspace_for_itself(tmp_path: Path) -> None
 
 
 def test_room_that_somebody_made_on_the_disk_is_found(tmp_path: Path) -> None:
-    files = WorkspaceFiles(tmp_path, Limits(workspace_bytes=10))
+    files = WorkspaceFiles(tmp_path, Quotas(workspace_bytes=10))
     files.create(SPACE, "/a", "x" * 10)
     assert refused(lambda: files.create(SPACE, "/b", "x")) == "workspace_bytes"
     (tmp_path / SPACE / "a").unlink()
     files.create(SPACE, "/b", "x")
-    again = WorkspaceFiles(tmp_path, Limits(workspace_bytes=10))
+    again = WorkspaceFiles(tmp_path, Quotas(workspace_bytes=10))
     assert refused(lambda: again.create(SPACE, "/c", "x" * 10)) == "workspace_bytes"
 
 
 def test_many_at_once_take_exactly_the_room_there_is(tmp_path: Path) -> None:
-    files = WorkspaceFiles(tmp_path, Limits(workspace_entries=20))
+    files = WorkspaceFiles(tmp_path, Quotas(workspace_entries=20))
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda n: step(files, "create", f"/{n}", 1), range(60)))
     assert measure(tmp_path / SPACE).entries == 20

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.config import Settings, Turns
+from crocevia.config import Settings, TurnsSettings
 from crocevia.core.mcp import McpServer
 from crocevia.runtime.turns.tools import mcp_servers
 from crocevia.runtime.turns.tools.registry import MAX_RESULT
@@ -82,7 +82,7 @@ def server() -> Iterator[Server]:
 
 
 def settings(url: str, **turns: Any) -> Settings:
-    return Settings(mcp={"calc": McpServer(url=url, start_seconds=20)}, turns=Turns(**turns))
+    return Settings(mcp={"calc": McpServer(url=url, start_seconds=20)}, turns=TurnsSettings(**turns))
 
 
 async def used(place: Theatre, watcher: Watcher, chat: str, name: str) -> tuple[Any, bool]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from crocevia.config import Settings, Turns
+from crocevia.config import Settings, TurnsSettings
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
 from crocevia.runtime.control.apply import apply
 from crocevia.runtime.control.declarations import parse
@@ -35,7 +35,7 @@ def test_a_turn_ends_at_its_limit_and_says_which() -> None:
 
     script = {"main": [{"say": [CALL, {"tool": "list", "arguments": {}}]}]}
     options: dict[str, Any] = {"agents": {"main": {"tools_enabled": tool("list")}}, "prices": PRICES, "timeout": 50}
-    play(script, work, settings=Settings(turns=Turns(cost_usd=0.025)), **options)
+    play(script, work, settings=Settings(turns=TurnsSettings(cost_usd=0.025)), **options)
 
 
 DELEGATE: dict[str, Any] = {
@@ -63,7 +63,7 @@ def test_members_at_the_same_time_do_not_spend_the_same_money(limit: float, endi
         else:
             assert cost(end) >= 0.01 * (CHILDREN + 1)
 
-    play(CROWD, work, settings=Settings(turns=Turns(cost_usd=limit)), prices=PRICES, timeout=55)
+    play(CROWD, work, settings=Settings(turns=TurnsSettings(cost_usd=limit)), prices=PRICES, timeout=55)
 
 
 TOGETHER: dict[str, Any] = {  # the lead waits for them; half a second is long enough for all to have asked
@@ -107,4 +107,4 @@ def test_under_a_limit_no_model_is_called_whose_price_nobody_knows() -> None:
         end = watcher.events[-1]
         assert (end["type"], end["data"]["code"], cost(end)) == ("turn.failed", "model_unpriced", 0)
 
-    play({"main": [{"say": [{"text": "x"}]}]}, work, settings=Settings(turns=Turns(cost_usd=1.0)))
+    play({"main": [{"say": [{"text": "x"}]}]}, work, settings=Settings(turns=TurnsSettings(cost_usd=1.0)))

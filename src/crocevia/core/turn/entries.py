@@ -33,8 +33,11 @@ class Agent(Struct, frozen=True, array_like=True):
 
 
 class Signature(Struct, frozen=True):
+    """A signature over bytes, and whose it is."""
+
     kid: str
     sig: str
+    """Base64url without padding."""
     alg: str = "EdDSA"
 
 

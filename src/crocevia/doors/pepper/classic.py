@@ -20,7 +20,7 @@ from crocevia.doors.pepper.wire_classic import (
     Richiesta,
     Risposta,
 )
-from crocevia.runtime.classic import Citation, Classic, Exchange, Question
+from crocevia.runtime.classic import Citation, Classic, ClassicAnswer, Question
 from crocevia.runtime.classic import Reply as Answered
 from crocevia.runtime.gateway import Attachment, Wants, check_permission, placeholder
 
@@ -35,7 +35,7 @@ async def ask(classic: Classic, request: Request) -> Response:
     return Response(200, _risposta(answered, exchange.conversation))
 
 
-def _open(classic: Classic, request: Request) -> Exchange:
+def _open(classic: Classic, request: Request) -> ClassicAnswer:
     body: Richiesta = request.take()
     assert request.caller is not None
     project = identify(classic.gateway, request, body.progetto or request.caller.named)

@@ -16,7 +16,7 @@ PER_PAGE: Final = 50
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    entries: list[audit.Entry]
+    entries: list[audit.AuditEntry]
     kinds: tuple[str, ...]
     kind: str | None
     older: str | None

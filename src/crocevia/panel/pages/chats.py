@@ -12,7 +12,7 @@ from crocevia.panel import samples
 from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import note
 from crocevia.runtime.control import operator_view
-from crocevia.runtime.control.operator_view import ChatRow, Member, Step, TurnRow
+from crocevia.runtime.control.operator_view import ChatRow, Step, TeamInstance, TurnRow
 
 PER_PAGE: Final = 50
 TURNS: Final = 50
@@ -43,7 +43,7 @@ class One(msgspec.Struct, frozen=True, kw_only=True):
     open: bool
     deepest: int
     longest: int
-    members: list[Member]
+    members: list[TeamInstance]
     """Agents that can be steered, besides the leading one."""
     etag: str
     """Changes whenever the turn goes on."""

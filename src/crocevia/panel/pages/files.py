@@ -13,14 +13,14 @@ import msgspec
 from starlette.responses import StreamingResponse
 
 from crocevia.core.errors import Code, GatewayError, Reason, Sentence
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 from crocevia.panel import samples
 from crocevia.panel.render import PRIVATE
 from crocevia.panel.web import Breadcrumb, Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import note
 from crocevia.runtime.control import chat_attachments, files
-from crocevia.runtime.control.chat_attachments import Attachment
-from crocevia.runtime.control.files import Entry
+from crocevia.runtime.control.chat_attachments import StoredAttachment
+from crocevia.runtime.control.files import WorkspaceEntry
 from crocevia.runtime.files.paths import MAX_BYTES, MAX_LINES
 from crocevia.storage import operator_view
 
@@ -53,22 +53,22 @@ class Context(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     """What is shown, from the workspace's root."""
     parents: list[tuple[str, str]]
-    entry: Entry | None
-    entries: list[Entry]
+    entry: WorkspaceEntry | None
+    entries: list[WorkspaceEntry]
     """Of a folder."""
     text: str | None
     """Of a file; None: it is not text."""
     cut: bool
     is_file: bool
     problem: Sentence | None
-    attachments: list[Attachment]
+    attachments: list[StoredAttachment]
     etag: str
     """Changes with the text."""
     most_bytes: int
     """Of one text."""
     most_lines: int
     """Of one text."""
-    limits: Limits
+    limits: Quotas
     samples: list[samples.Sample]
     draft: Draft | None = None
 
@@ -119,8 +119,8 @@ async def _page(request: PageRequest, draft: Draft | None = None) -> PageView:
         (space for space in spaces if space.id == request.query.get("workspace")), spaces[0] if spaces else None
     )
     path = _path(request)
-    entry: Entry | None = None
-    entries: list[Entry] | None = None
+    entry: WorkspaceEntry | None = None
+    entries: list[WorkspaceEntry] | None = None
     text: str | None = None
     problem: Sentence | None = None
     if space is not None:
@@ -204,7 +204,7 @@ async def _space(request: PageRequest) -> Space:
     return found
 
 
-async def _attachment(request: PageRequest) -> Attachment:
+async def _attachment(request: PageRequest) -> StoredAttachment:
     found = await request.services.database.read(
         lambda tx: operator_view.find_attachment(tx, request.query.get("id", ""))
     )

@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.kit import SWITCHES
-from crocevia.panel.conversation_stream import Stream
+from crocevia.panel.conversation_stream import ConversationStream
 from crocevia.panel.demo_tool import Messages, open_calls, result
 from crocevia.panel.kit_wire import KitRequest, event
 from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, read_body
@@ -103,7 +103,7 @@ async def chat(request: PageRequest) -> PageResponse:
             return Response(first + event("done", {"stop_reason": "end_turn"}), media_type="text/event-stream")
     else:
         return _refusal(GatewayError(Reason.UNSUPPORTED, what=sent.kind), 409)
-    return Stream(
+    return ConversationStream(
         request.services.agent_call,
         project,
         history,

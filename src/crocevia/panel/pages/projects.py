@@ -70,7 +70,7 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
 class More(msgspec.Struct, frozen=True, kw_only=True):
     """What the page of a project shows beside its form."""
 
-    keys: list[project_keys.ProjectKey]
+    keys: list[project_keys.ProjectKeyRow]
     today: Today
     without_blocks: bool
     overlaps: tuple[int, ...]

@@ -13,7 +13,7 @@ from crocevia.core.errors import Code, GatewayError, Reason, Sentence
 from crocevia.panel.web import Page, PageRequest, PageResponse, PageView, Redirect
 from crocevia.panel.writing import note
 from crocevia.runtime.control import operator_view
-from crocevia.runtime.control.operator_view import Request
+from crocevia.runtime.control.operator_view import WaitingRequest
 
 LONGEST: Final = 1 << 20  # characters of a tool's output
 LONGEST_REASON: Final = 1000
@@ -26,7 +26,7 @@ _REFUSED: Final = {
 
 
 class Context(msgspec.Struct, frozen=True, kw_only=True):
-    rows: list[Request]
+    rows: list[WaitingRequest]
     now: float
     """Unix seconds, to say how long is left."""
     etag: str

@@ -6,6 +6,6 @@ websearch.py      the search backend as a tool
 """
 
 from crocevia.runtime.classic.citations import Citation
-from crocevia.runtime.classic.service import Classic, Exchange, Question, Reply
+from crocevia.runtime.classic.service import Classic, ClassicAnswer, Question, Reply
 
-__all__ = ["Citation", "Classic", "Exchange", "Question", "Reply"]
+__all__ = ["Citation", "Classic", "ClassicAnswer", "Question", "Reply"]

@@ -23,7 +23,7 @@ from crocevia.core.usage import Usage
 from crocevia.runtime.classic import citations, websearch
 from crocevia.runtime.classic.citations import Citation
 from crocevia.runtime.classic.conversations import Conversations
-from crocevia.runtime.classic.websearch import Page, WebSearch
+from crocevia.runtime.classic.websearch import SearchResult, WebSearch
 from crocevia.runtime.gateway import Attachment, Call, CallDraft, Cut, Gateway, Route, Wants, with_files
 
 if TYPE_CHECKING:
@@ -71,16 +71,16 @@ class Classic:
         self.conversations = conversations
         self.search = search
 
-    def open(self, project: ProjectSpec, question: Question, wants: Wants) -> Exchange:
+    def open(self, project: ProjectSpec, question: Question, wants: Wants) -> ClassicAnswer:
         """Begin. Raises GatewayError(INVALID_REQUEST) if there is no such recipe."""
         recipe = self.recipes().get(question.encode)
         if recipe is None:
             raise GatewayError(Reason.ENCODE_UNKNOWN, param="encode", encode=question.encode[:80])
         searching = self.search if project.permissions.web_search else None
-        return Exchange(self, project, question, wants, recipe, searching)
+        return ClassicAnswer(self, project, question, wants, recipe, searching)
 
 
-class Exchange:
+class ClassicAnswer:
     """One question on its way to its answer. calls: the newest is under way or over."""
 
     def __init__(
@@ -102,7 +102,7 @@ class Exchange:
         self._call: Call | None = None
         self._taken: tuple[Prepared, ...] = ()
         self._native: tuple[str, ...] = ()
-        self._pages: list[Page] = []
+        self._pages: list[SearchResult] = []
         self._searched = 0
         self.gone = False
 

@@ -31,7 +31,7 @@ Get = Callable[[str], Awaitable[bytes]]
 """The body of a 200 answer, bounded in size and time. Raises GatewayError."""
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class SearchResult(msgspec.Struct, frozen=True, kw_only=True):
     """A result of a search."""
 
     title: str
@@ -53,7 +53,11 @@ class _Query(msgspec.Struct):
     query: str
 
 
-NO_MORE: Final[tuple[str, list[Page], bool]] = ('{"error":"no more searches; answer with what you have"}', [], True)
+NO_MORE: Final[tuple[str, list[SearchResult], bool]] = (
+    '{"error":"no more searches; answer with what you have"}',
+    [],
+    True,
+)
 """What `WebSearch.run` gives, where nothing is searched any more."""
 
 
@@ -66,7 +70,7 @@ class WebSearch:
         self._most = results
         self._language = language
 
-    async def search(self, query: str) -> list[Page]:
+    async def search(self, query: str) -> list[SearchResult]:
         """The first results. Raises GatewayError(UPSTREAM_FAILED)."""
         asked = {"q": query[:MOST_QUERY], "format": "json", "language": self._language, "safesearch": "1"}
         try:
@@ -75,7 +79,7 @@ class WebSearch:
         except (GatewayError, msgspec.MsgspecError, UnicodeError, RecursionError) as error:
             raise GatewayError(Reason.SEARCH_FAILED) from error
         pages = [
-            Page(
+            SearchResult(
                 title=(result.title or "")[:200], url=result.url, excerpt=(result.content or "")[:MOST_EXCERPT].strip()
             )
             for result in found
@@ -83,7 +87,7 @@ class WebSearch:
         ]
         return pages[: self._most]
 
-    async def run(self, call: ToolCall) -> tuple[str, list[Page], bool]:
+    async def run(self, call: ToolCall) -> tuple[str, list[SearchResult], bool]:
         """What to tell the model, the pages behind it, and whether it failed: a failure is a value for the model."""
         try:
             query = msgspec.json.decode(call.arguments, type=_Query).query.strip()

@@ -49,7 +49,7 @@ class Applied(msgspec.Struct, frozen=True, kw_only=True):
         return f"Applied(revision={self.revision}, {len(self.changes)} changes)"
 
 
-class State(msgspec.Struct, frozen=True, kw_only=True):
+class DeclaredState(msgspec.Struct, frozen=True, kw_only=True):
     """What is declared already. `user`: whose the agents and teams are. `owners`: key digest (hex) to project."""
 
     user: str
@@ -63,12 +63,12 @@ class State(msgspec.Struct, frozen=True, kw_only=True):
     owners: dict[str, str]
 
 
-def load_state(tx: Transaction) -> State:
+def load_state(tx: Transaction) -> DeclaredState:
     """Raises GatewayError(CONFLICT) on a home without `init`."""
     user = meta.get(tx, meta.OPERATOR)
     if user is None:
         raise GatewayError(Reason.HOME_NOT_INITIALISED)
-    return State(
+    return DeclaredState(
         user=user,
         engines=declared.load(tx, EngineSpec),
         models=declared.load(tx, ModelSpec),
@@ -142,7 +142,9 @@ def export_in(tx: Transaction) -> Declaration:
     return Declaration(**values)
 
 
-def _problems(declaration: Declaration, state: State, secret: bytes, check_engine: CheckEngine) -> list[Problem]:
+def _problems(
+    declaration: Declaration, state: DeclaredState, secret: bytes, check_engine: CheckEngine
+) -> list[Problem]:
     engines = state.engines | {spec.name: spec for spec in declaration.engines}
     models = state.models | {spec.name: spec for spec in declaration.models}
     cast = state.agents | {spec.name: spec for spec in declaration.agents}
@@ -179,7 +181,7 @@ def _unbuildable(spec: EngineSpec, check_engine: CheckEngine) -> list[Problem]:
     return []
 
 
-def _fixed_voices(declaration: Declaration, state: State) -> list[Problem]:
+def _fixed_voices(declaration: Declaration, state: DeclaredState) -> list[Problem]:
     """A model's voice cannot change under the apps that use it: their `system` would mean something else."""
     projects = state.projects | {spec.name: spec for spec in declaration.projects}
     in_use = {spec.model for name, spec in state.projects.items() if projects[name].model == spec.model}
@@ -190,7 +192,7 @@ def _fixed_voices(declaration: Declaration, state: State) -> list[Problem]:
     ]
 
 
-def _taken_keys(declaration: Declaration, state: State, secret: bytes) -> list[Problem]:
+def _taken_keys(declaration: Declaration, state: DeclaredState, secret: bytes) -> list[Problem]:
     owners = dict(state.owners)
     problems = []
     for name, key in declaration.secrets.get("projects", {}).items():
@@ -199,7 +201,7 @@ def _taken_keys(declaration: Declaration, state: State, secret: bytes) -> list[P
     return problems
 
 
-def _save(tx: Transaction, state: State, table: str, spec: Spec, now: float) -> Change:
+def _save(tx: Transaction, state: DeclaredState, table: str, spec: Spec, now: float) -> Change:
     name = name_of(spec)
     before = getattr(state, table).get(name)
     if before == spec:
@@ -218,7 +220,7 @@ def _save(tx: Transaction, state: State, table: str, spec: Spec, now: float) -> 
 
 
 def _save_project_keys(
-    tx: Transaction, state: State, declaration: Declaration, secret: bytes, now: float
+    tx: Transaction, state: DeclaredState, declaration: Declaration, secret: bytes, now: float
 ) -> tuple[dict[str, str], set[tuple[str, str]]]:
     """Keys generated for projects without one, and which projects have another key than before."""
     generated: dict[str, str] = {}

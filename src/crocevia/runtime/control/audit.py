@@ -26,7 +26,7 @@ class Actor(msgspec.Struct, frozen=True):
     address: str
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class AuditEntry(msgspec.Struct, frozen=True, kw_only=True):
     """One line."""
 
     id: str
@@ -62,10 +62,10 @@ def note(
     )
 
 
-def entries(tx: Transaction, *, before: str = LAST, most: int = 50, kind: str | None = None) -> list[Entry]:
+def entries(tx: Transaction, *, before: str = LAST, most: int = 50, kind: str | None = None) -> list[AuditEntry]:
     """Lines older than the one called `before`, newest first."""
     return [
-        Entry(
+        AuditEntry(
             id=row.id,
             at=row.at,
             account=row.account,

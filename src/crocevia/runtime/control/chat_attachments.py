@@ -10,16 +10,16 @@ from typing import IO, Final
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
-from crocevia.core.limits import Limits, spoken
+from crocevia.core.limits import Quotas, spoken
 from crocevia.documents.sniff import is_text
 from crocevia.runtime.control import chats
 from crocevia.runtime.control.context import Control, missing
 from crocevia.runtime.files.blobs import Blobs, Received
 from crocevia.storage import attachments as rows
-from crocevia.storage.attachments import Attachment
+from crocevia.storage.attachments import StoredAttachment
 from crocevia.storage.database import Transaction
 
-__all__ = ["Attachment", "Received", "attach", "delete", "get", "listed", "open_file", "read", "upload"]
+__all__ = ["Received", "StoredAttachment", "attach", "delete", "get", "listed", "open_file", "read", "upload"]
 
 DAY: Final = 86_400.0
 LOOSE_SECONDS: Final = DAY  # how long a file waits for its message
@@ -38,7 +38,7 @@ TYPES: Final = {
 
 async def upload(
     control: Control, user_id: str, workspace_id: str, chat_id: str, key: str, name: str, received: Received
-) -> Attachment:
+) -> StoredAttachment:
     """Keep what came, or give back what the same key has made of the same bytes. `received` is used up either way.
 
     Raises GatewayError: NOT_FOUND, INVALID_REQUEST (name, type, quota), CONFLICT for a key of another upload.
@@ -48,7 +48,7 @@ async def upload(
         small = received.size == len(received.head)  # nothing to read from the disk
         name, mime_type = _checked(name, received) if small else await asyncio.to_thread(_checked, name, received)
         now = control.clock()
-        made = Attachment(
+        made = StoredAttachment(
             id=new_id("att"),
             workspace_id=workspace_id,
             chat_id=chat_id,
@@ -80,10 +80,10 @@ async def owned(control: Control, user_id: str, workspace_id: str, chat_id: str)
     await chats.get(control, user_id, workspace_id, chat_id)
 
 
-async def listed(control: Control, user_id: str, workspace_id: str, chat_id: str) -> list[Attachment]:
+async def listed(control: Control, user_id: str, workspace_id: str, chat_id: str) -> list[StoredAttachment]:
     """What is there, oldest first. Raises GatewayError(NOT_FOUND)."""
 
-    def work(tx: Transaction) -> list[Attachment]:
+    def work(tx: Transaction) -> list[StoredAttachment]:
         chats.owned(tx, user_id, workspace_id, chat_id)
         now = control.clock()
         return [found for found in rows.live(tx, chat_id, control.limits.chat_attachments) if found.expires_at > now]
@@ -91,18 +91,20 @@ async def listed(control: Control, user_id: str, workspace_id: str, chat_id: str
     return await control.database.read(work)
 
 
-async def get(control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str) -> Attachment:
+async def get(control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str) -> StoredAttachment:
     """The attachment; one that was deleted says so. Raises GatewayError(NOT_FOUND)."""
     return await control.database.read(
         lambda tx: _found(tx, user_id, workspace_id, chat_id, attachment_id, control.clock())
     )
 
 
-async def delete(control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str) -> Attachment:
+async def delete(
+    control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str
+) -> StoredAttachment:
     """Remove the bytes, also those that messages carried; the row tells so for a while. Raises NOT_FOUND."""
     now = control.clock()
 
-    def work(tx: Transaction) -> Attachment:
+    def work(tx: Transaction) -> StoredAttachment:
         _found(tx, user_id, workspace_id, chat_id, attachment_id, now)
         rows.mark_deleted(tx, attachment_id, now, now + TOLD_SECONDS)
         return _found(tx, user_id, workspace_id, chat_id, attachment_id, now)
@@ -114,7 +116,7 @@ async def delete(control: Control, user_id: str, workspace_id: str, chat_id: str
 
 async def open_file(
     control: Control, user_id: str, workspace_id: str, chat_id: str, attachment_id: str
-) -> tuple[Attachment, IO[bytes]]:
+) -> tuple[StoredAttachment, IO[bytes]]:
     """The bytes as they came; the caller closes them. Raises GatewayError: NOT_FOUND, CONFLICT (deleted)."""
     found = await get(control, user_id, workspace_id, chat_id, attachment_id)
     if found.deleted_at is not None:
@@ -122,11 +124,11 @@ async def open_file(
     return found, await asyncio.to_thread(Blobs(control.home.files).open, "attachments", found.id)
 
 
-async def attach(control: Control, chat_id: str, ids: list[str]) -> list[Attachment]:
+async def attach(control: Control, chat_id: str, ids: list[str]) -> list[StoredAttachment]:
     """What a message of the chat carries, in its order; from now on they stay. Raises GatewayError(INVALID_REQUEST)."""
     now = control.clock()
 
-    def work(tx: Transaction) -> list[Attachment]:
+    def work(tx: Transaction) -> list[StoredAttachment]:
         found = []
         for index, which in enumerate(ids):
             attachment = rows.find(tx, chat_id, which)
@@ -139,7 +141,7 @@ async def attach(control: Control, chat_id: str, ids: list[str]) -> list[Attachm
     return await control.database.write(work)
 
 
-async def read(control: Control, user_id: str, attachment_id: str) -> tuple[Attachment, bytes] | None:
+async def read(control: Control, user_id: str, attachment_id: str) -> tuple[StoredAttachment, bytes] | None:
     """An attachment of any chat of the user, since contexts are copied between chats, with its bytes.
 
     None if it was deleted meanwhile. Raises GatewayError(UNAVAILABLE).
@@ -167,14 +169,14 @@ async def drop_expired(control: Control) -> None:
             await asyncio.to_thread(blobs.remove, "attachments", name)
 
 
-def _known(tx: Transaction, made: Attachment) -> Attachment | None:
+def _known(tx: Transaction, made: StoredAttachment) -> StoredAttachment | None:
     known = rows.by_key(tx, made.chat_id, made.idempotency_key)
     if known is not None and (known.sha256, known.name) != (made.sha256, made.name):
         raise GatewayError(Reason.IDEMPOTENCY_CONFLICT)
     return known
 
 
-def _added(tx: Transaction, made: Attachment, limits: Limits) -> Attachment:
+def _added(tx: Transaction, made: StoredAttachment, limits: Quotas) -> StoredAttachment:
     chats.owned(tx, made.user_id, made.workspace_id, made.chat_id)
     known = _known(tx, made)
     if known is not None:
@@ -189,7 +191,7 @@ def _added(tx: Transaction, made: Attachment, limits: Limits) -> Attachment:
 
 def _found(
     tx: Transaction, user_id: str, workspace_id: str, chat_id: str, attachment_id: str, now: float
-) -> Attachment:
+) -> StoredAttachment:
     chats.owned(tx, user_id, workspace_id, chat_id)
     found = rows.find(tx, chat_id, attachment_id)
     if found is None or found.expires_at <= now:

@@ -10,10 +10,10 @@ from crocevia.storage import completions as rows
 from crocevia.storage.completions import Completion, Filter, Status
 from crocevia.storage.database import Transaction
 
-__all__ = ["Completion", "Filter", "Page", "Status", "get", "page"]
+__all__ = ["Completion", "CompletionPage", "Filter", "Status", "get", "page"]
 
 
-class Page(msgspec.Struct, frozen=True, kw_only=True):
+class CompletionPage(msgspec.Struct, frozen=True, kw_only=True):
     """items: newest first. total: of all pages."""
 
     items: list[Completion]
@@ -22,15 +22,15 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
 
 async def page(
     control: Control, user_id: str, workspace_id: str, chat_id: str, wanted: Filter, number: int, size: int
-) -> Page:
+) -> CompletionPage:
     """The page of this number, from 1. Raises GatewayError(NOT_FOUND)."""
 
-    def work(tx: Transaction) -> Page:
+    def work(tx: Transaction) -> CompletionPage:
         chats.owned(tx, user_id, workspace_id, chat_id)
         total = rows.count(tx, chat_id, wanted)
         skip = (number - 1) * size
         items = rows.page(tx, chat_id, wanted, skip, size) if skip < total else []
-        return Page(items=items, total=total)
+        return CompletionPage(items=items, total=total)
 
     return await control.database.read(work)
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 from crocevia.documents.workers import Workers
 from crocevia.policy.rate_limits import RateLimiter
 from crocevia.runtime.catalogue import CatalogueHolder
@@ -38,7 +38,7 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     signer: Signer
     throttle: RateLimiter
     files: WorkspaceFiles
-    limits: Limits = Limits()
+    limits: Quotas = Quotas()
     images: ImageJobs | None = None
     workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
@@ -50,7 +50,7 @@ def open_control(
     catalogue: CatalogueHolder,
     *,
     images: ImageJobs | None = None,
-    limits: Limits = Limits(),  # noqa: B008  # frozen
+    limits: Quotas = Quotas(),  # noqa: B008  # frozen
     workers: Workers | None = None,
 ) -> Control:
     """The control plane of a home. A change that another process makes is looked at with the next catalogue."""

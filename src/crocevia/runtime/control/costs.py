@@ -34,7 +34,7 @@ class Late(msgspec.Struct, frozen=True):
     priced: tuple[tuple[str, int], ...]
 
 
-class Found(msgspec.Struct, frozen=True):
+class UnpricedCalls(msgspec.Struct, frozen=True):
     """late: what can be told now. unpriced: calls that stay without a price, by model ("": nobody kept whose)."""
 
     late: list[Late]
@@ -50,7 +50,7 @@ class ModelRow(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class PricingReport(msgspec.Struct, frozen=True, kw_only=True):
     """completed: turns with a total now. advanced: turns with more known than before, but no total yet."""
 
     completed: int
@@ -58,10 +58,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     models: list[ModelRow]
 
 
-def find(tx: Transaction, now: float) -> Found:
+def find(tx: Transaction, now: float) -> UnpricedCalls:
     """What the prices of this moment complete. Reads the journal of every chat with a pending cost."""
     price = pricing(declared.load(tx, ModelSpec), declared.load(tx, EngineSpec))
-    found = Found([], Counter())
+    found = UnpricedCalls([], Counter())
     for chat, turns in groupby(completions.pending(tx), key=lambda turn: turn.chat_id):
         for turn, calls in _calls(tx, chat, list(turns)):
             late = _late(turn, calls, price, found.unpriced, now)
@@ -80,7 +80,7 @@ def settle(tx: Transaction, actor: Actor, late: Iterable[Late], now: float) -> l
     return written
 
 
-def report(late: list[Late], left: dict[str, int]) -> Report:
+def report(late: list[Late], left: dict[str, int]) -> PricingReport:
     """What these turns have now, and what stays unknown."""
     calls: Counter[str] = Counter()
     spent: Counter[str] = Counter()
@@ -89,7 +89,7 @@ def report(late: list[Late], left: dict[str, int]) -> Report:
             calls[model] += 1
             spent[model] += amount
     completed = sum(turn.cost.totals is not None for turn in late)
-    return Report(
+    return PricingReport(
         completed=completed,
         advanced=len(late) - completed,
         models=[

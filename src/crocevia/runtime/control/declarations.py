@@ -71,7 +71,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
         return self.secrets.get(table, {}).get(name)
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class DeclaredEntry(msgspec.Struct, frozen=True, kw_only=True):
     """What is said of one value."""
 
     table: str
@@ -101,7 +101,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
     """What an operator wrote. `secrets`: by table, then by name."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[DeclaredEntry, ...] = ()
     secrets: dict[str, dict[str, str]] = {}
 
     def __repr__(self) -> str:
@@ -147,7 +147,7 @@ def parse(text: bytes) -> Patch:
     """
     problems: list[Problem] = []
     tree = _tree(text, problems)
-    entries: list[Entry] = []
+    entries: list[DeclaredEntry] = []
     secrets: dict[str, dict[str, str]] = {}
     for table, items in tree.items():
         if table in SERVER_TABLES:
@@ -268,8 +268,8 @@ def _tree(text: bytes, problems: list[Problem]) -> dict[str, Any]:
     return {}
 
 
-def _entries(table: str, items: list[Any], secrets: dict[str, str], problems: list[Problem]) -> list[Entry]:
-    entries: list[Entry] = []
+def _entries(table: str, items: list[Any], secrets: dict[str, str], problems: list[Problem]) -> list[DeclaredEntry]:
+    entries: list[DeclaredEntry] = []
     names: set[str] = set()
     for index, item in enumerate(items):
         entry = _entry(table, f"{table} #{index + 1}", item, secrets, problems)
@@ -282,7 +282,7 @@ def _entries(table: str, items: list[Any], secrets: dict[str, str], problems: li
     return entries
 
 
-def _entry(table: str, place: str, item: Any, secrets: dict[str, str], problems: list[Problem]) -> Entry | None:
+def _entry(table: str, place: str, item: Any, secrets: dict[str, str], problems: list[Problem]) -> DeclaredEntry | None:
     if not isinstance(item, Mapping):
         problems.append(Problem(place, say(Reason.FIELD_TYPE, expected="table")))
         return None
@@ -304,7 +304,7 @@ def _entry(table: str, place: str, item: Any, secrets: dict[str, str], problems:
         return None
     if secret is not None:
         secrets[given[key]] = secret
-    return Entry(table=table, name=given[key], place=place, given=given, unset=unset)
+    return DeclaredEntry(table=table, name=given[key], place=place, given=given, unset=unset)
 
 
 def _unset(table: str, fields: dict[str, Any], place: str, problems: list[Problem]) -> tuple[str, ...]:

@@ -10,9 +10,9 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.typeset import typeset
 from crocevia.runtime.control import workspaces
 from crocevia.runtime.control.context import Control
-from crocevia.runtime.files.workspace import Entry, WorkspaceFiles
+from crocevia.runtime.files.workspace import WorkspaceEntry, WorkspaceFiles
 
-__all__ = ["Entry", "create", "delete", "open_file", "pdf", "read", "replace"]
+__all__ = ["WorkspaceEntry", "create", "delete", "open_file", "pdf", "read", "replace"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -23,13 +23,13 @@ SOURCES: Final = (*MARKDOWN, ".txt")
 
 async def read(
     control: Control, user_id: str, workspace_id: str, path: str
-) -> tuple[Entry, str | None, list[Entry] | None]:
+) -> tuple[WorkspaceEntry, str | None, list[WorkspaceEntry] | None]:
     """What is at `path`: with its text if it is a file, with its entries if it is a folder.
 
     Raises GatewayError: NOT_FOUND, INVALID_REQUEST, TOO_LARGE.
     """
 
-    def work(files: WorkspaceFiles) -> tuple[Entry, str | None, list[Entry] | None]:
+    def work(files: WorkspaceFiles) -> tuple[WorkspaceEntry, str | None, list[WorkspaceEntry] | None]:
         entry = files.stat(workspace_id, path)
         if entry.folder:
             return entry, None, files.entries(workspace_id, path)
@@ -38,12 +38,12 @@ async def read(
     return await _in(control, user_id, workspace_id, work)
 
 
-async def create(control: Control, user_id: str, workspace_id: str, path: str, text: str) -> Entry:
+async def create(control: Control, user_id: str, workspace_id: str, path: str, text: str) -> WorkspaceEntry:
     """Raises GatewayError: NOT_FOUND (the workspace), INVALID_REQUEST, CONFLICT."""
     return await _in(control, user_id, workspace_id, WorkspaceFiles.create, workspace_id, path, text)
 
 
-async def replace(control: Control, user_id: str, workspace_id: str, path: str, text: str) -> Entry:
+async def replace(control: Control, user_id: str, workspace_id: str, path: str, text: str) -> WorkspaceEntry:
     """Raises GatewayError: NOT_FOUND, INVALID_REQUEST, CONFLICT."""
     return await _in(control, user_id, workspace_id, WorkspaceFiles.replace, workspace_id, path, text)
 
@@ -53,7 +53,7 @@ async def delete(control: Control, user_id: str, workspace_id: str, path: str, r
     return await _in(control, user_id, workspace_id, WorkspaceFiles.delete, workspace_id, path, recursive=recursive)
 
 
-async def open_file(control: Control, user_id: str, workspace_id: str, path: str) -> tuple[Entry, IO[bytes]]:
+async def open_file(control: Control, user_id: str, workspace_id: str, path: str) -> tuple[WorkspaceEntry, IO[bytes]]:
     """A file to read from; the caller closes it. Raises GatewayError: NOT_FOUND, INVALID_REQUEST, CONFLICT."""
     return await _in(control, user_id, workspace_id, WorkspaceFiles.open, workspace_id, path)
 

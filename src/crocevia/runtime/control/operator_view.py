@@ -13,7 +13,7 @@ from crocevia.storage import operator_view as rows
 from crocevia.storage.chats import LAST
 from crocevia.storage.database import Transaction
 
-__all__ = ["LAST", "ChatRow", "Request", "Step", "Timeline", "TurnRow", "chat", "chats", "requests", "timeline"]
+__all__ = ["LAST", "ChatRow", "Step", "Timeline", "TurnRow", "WaitingRequest", "chat", "chats", "requests", "timeline"]
 
 MOST_STEPS: Final = 1000  # of one turn, the newest
 MOST_REQUESTS: Final = 200
@@ -22,7 +22,7 @@ _MOST_ENTRIES: Final = 20_000  # that are looked at to find a turn
 _NEWEST: Final = 2**62
 _LONGEST: Final = 4000  # characters of a step's text
 
-State = Literal["running", "waiting", "succeeded", "failed", "canceled", "empty"]
+ChatState = Literal["running", "waiting", "succeeded", "failed", "canceled", "empty"]
 
 
 class ChatRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +38,7 @@ class ChatRow(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     open_turn: str | None
     waiting: int
-    state: State
+    state: ChatState
     started_at: float | None
     cost_usd: float | None
 
@@ -50,7 +50,7 @@ class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
     duration_ms: int | None
 
 
-class Request(msgspec.Struct, frozen=True, kw_only=True):
+class WaitingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Something a turn waits for. deadline: Unix seconds. args: JSON text."""
 
     id: str
@@ -78,7 +78,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
-class Member(msgspec.Struct, frozen=True, kw_only=True):
+class TeamInstance(msgspec.Struct, frozen=True, kw_only=True):
     """An agent at work for another one. task: what it was given to do, in a few words."""
 
     instance_id: str
@@ -94,7 +94,7 @@ class Timeline(msgspec.Struct, frozen=True, kw_only=True):
     steps: list[Step]
     earlier: bool
     head: int
-    members: list[Member] = []
+    members: list[TeamInstance] = []
 
 
 class _Peek(msgspec.Struct):
@@ -120,7 +120,7 @@ def turns(tx: Transaction, chat_id: str, most: int) -> list[TurnRow]:
     return [TurnRow(**row._asdict()) for row in rows.turns_of(tx, chat_id, most)]
 
 
-def requests(tx: Transaction, now: float) -> list[Request]:
+def requests(tx: Transaction, now: float) -> list[WaitingRequest]:
     """What turns wait for now, the most urgent first."""
     found = rows.open_requests(tx, int(now * 1000), MOST_REQUESTS)
     asked: dict[str, e.ApprovalRequest | e.ToolRequest] = {}
@@ -149,13 +149,13 @@ def timeline(tx: Transaction, chat_id: str, turn_id: str) -> Timeline:
     )
 
 
-def _members(entries: Iterable[e.Entry]) -> list[Member]:
+def _members(entries: Iterable[e.Entry]) -> list[TeamInstance]:
     """Who was given something to do and has not ended, in the order in which they began."""
-    found: dict[str, Member] = {}
+    found: dict[str, TeamInstance] = {}
     for entry in entries:
         if isinstance(entry, e.Delegated):
             child = entry.child_instance_id
-            found[child] = Member(instance_id=child, name=entry.child_name, task=entry.title)
+            found[child] = TeamInstance(instance_id=child, name=entry.child_name, task=entry.title)
         elif isinstance(entry, e.AgentDone | e.AgentFailed):
             found.pop(entry.agent.instance_id, None)
     return list(found.values())
@@ -187,8 +187,8 @@ def _asked(tx: Transaction, chat_id: str, wanted: set[str]) -> dict[str, e.Appro
     return found
 
 
-def _request(row: Any, asked: e.ApprovalRequest | e.ToolRequest) -> Request:
-    return Request(
+def _request(row: Any, asked: e.ApprovalRequest | e.ToolRequest) -> WaitingRequest:
+    return WaitingRequest(
         id=row.id,
         kind=row.kind,
         chat_id=row.chat_id,

@@ -24,7 +24,7 @@ ALL: Final = CallFilter()
 LISTS: Final[tuple[Grouping, ...]] = ("project", "model", "encode", "outcome")
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
+class PeriodFigures(msgspec.Struct, frozen=True, kw_only=True):
     """What a period came to. Rates from 0 to 1, seconds, USD; None: unknown."""
 
     calls: int
@@ -62,8 +62,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     period: Period
     since: float
     until: float
-    now: Figures
-    before: Figures
+    now: PeriodFigures
+    before: PeriodFigures
     bars: list[Bar]
     lists: dict[str, list[Rank]]
 
@@ -87,11 +87,11 @@ def overview(tx: Transaction, period: Period, until: float, wanted: CallFilter =
     )
 
 
-def figures(tx: Transaction, wanted: CallFilter) -> Figures:
+def figures(tx: Transaction, wanted: CallFilter) -> PeriodFigures:
     """Totals and percentiles."""
     row = record_queries.sums(tx, wanted)
     failed = row.failed or 0
-    return Figures(
+    return PeriodFigures(
         calls=row.calls,
         failed=failed,
         error_rate=failed / row.calls if row.calls else None,

@@ -16,7 +16,7 @@ from crocevia.storage.home import Home, key_secret
 _SHOWN = 8  # characters of a key that are shown afterwards
 
 
-class ProjectKey(msgspec.Struct, frozen=True, kw_only=True):
+class ProjectKeyRow(msgspec.Struct, frozen=True, kw_only=True):
     """A key as it is remembered. id: its digest. prefix: how it begins. expires_at: Unix seconds, None for never."""
 
     id: str
@@ -25,10 +25,10 @@ class ProjectKey(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: float | None
 
 
-def keys(tx: Transaction, project: str, now: float) -> list[ProjectKey]:
+def keys(tx: Transaction, project: str, now: float) -> list[ProjectKeyRow]:
     """The project's keys that open something, newest first."""
     return [
-        ProjectKey(id=row.digest, prefix=row.prefix, created_at=row.created_at, expires_at=row.expires_at)
+        ProjectKeyRow(id=row.digest, prefix=row.prefix, created_at=row.created_at, expires_at=row.expires_at)
         for row in rows.listed(tx, project)
         if row.expires_at is None or row.expires_at > now
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.runtime.control.apply import State, load_state
+from crocevia.runtime.control.apply import DeclaredState, load_state
 from crocevia.storage import agents, declared, meta, teams
 from crocevia.storage.database import Transaction
 
@@ -32,7 +32,7 @@ def remove(tx: Transaction, table: str, name: str) -> Any:
     return spec
 
 
-def _led_alone(tx: Transaction, state: State, table: str, name: str) -> list[str]:
+def _led_alone(tx: Transaction, state: DeclaredState, table: str, name: str) -> list[str]:
     """The team that an agent makes up alone, where a chat has it; without a chat it goes with its agent."""
     agent_id = agents.find_named(tx, state.user, name) if table == "agents" else None
     if agent_id is None:
@@ -41,7 +41,7 @@ def _led_alone(tx: Transaction, state: State, table: str, name: str) -> list[str
     return teams.led_by(tx, agent_id, implicit=True)
 
 
-def users_of(state: State, table: str, name: str) -> list[str]:
+def users_of(state: DeclaredState, table: str, name: str) -> list[str]:
     """Names of what would miss it."""
     if table == "engines":
         return [model.name for model in state.models.values() if model.engine == name]

@@ -29,7 +29,7 @@ class DayRow(msgspec.Struct, frozen=True, kw_only=True):
     unpriced: int
 
 
-class Report(msgspec.Struct, frozen=True, kw_only=True):
+class SpendingReport(msgspec.Struct, frozen=True, kw_only=True):
     """days: newest first. resets_in: seconds until the next day of the project's zone."""
 
     project: str
@@ -41,12 +41,12 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     days: list[DayRow]
 
 
-def report(tx: Transaction, name: str, now: float, days: int = 7) -> Report:
+def report(tx: Transaction, name: str, now: float, days: int = 7) -> SpendingReport:
     """Today and the days before it. Raises GatewayError(NOT_FOUND)."""
     project = find(tx, name)
     rows = [_row(tx, name, day) for day in days_before(now, project.timezone, days)]
     budget, today = project.daily_budget_usd, rows[0]
-    return Report(
+    return SpendingReport(
         project=name,
         timezone=project.timezone,
         daily_budget_usd=budget,
@@ -57,7 +57,7 @@ def report(tx: Transaction, name: str, now: float, days: int = 7) -> Report:
     )
 
 
-def correct(tx: Transaction, actor: Actor, name: str, amount: str, reason: str, now: float) -> Report:
+def correct(tx: Transaction, actor: Actor, name: str, amount: str, reason: str, now: float) -> SpendingReport:
     """Add `amount` (USD, negative gives back) to today's spend, with a line in the audit list.
 
     A running server follows within a second. Raises GatewayError: NOT_FOUND, INVALID_REQUEST.

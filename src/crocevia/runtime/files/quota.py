@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.limits import Limits, spoken
+from crocevia.core.limits import Quotas, spoken
 
 _STRIPES: Final = 64
 
@@ -30,7 +30,7 @@ class Held(msgspec.Struct):
 class WorkspaceQuota:
     """root: `files/` of the home. One for all who write below it."""
 
-    def __init__(self, root: Path, limits: Limits) -> None:
+    def __init__(self, root: Path, limits: Quotas) -> None:
         self._root = root
         self._limits = limits
         self._held: dict[str, Held] = {}

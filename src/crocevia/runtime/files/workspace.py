@@ -20,11 +20,20 @@ import msgspec
 
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.ids import is_id
-from crocevia.core.limits import Limits
+from crocevia.core.limits import Quotas
 from crocevia.runtime.files.paths import INCOMING, MAX_BYTES, MAX_LINES, MAX_MEMORY, MAX_PATH, MEMORY, check_text, split
 from crocevia.runtime.files.quota import Held, WorkspaceQuota, measure
 
-__all__ = ["MAX_BYTES", "MAX_ENTRIES", "MAX_LINES", "MAX_MEMORY", "MAX_PATH", "MEMORY", "Entry", "WorkspaceFiles"]
+__all__ = [
+    "MAX_BYTES",
+    "MAX_ENTRIES",
+    "MAX_LINES",
+    "MAX_MEMORY",
+    "MAX_PATH",
+    "MEMORY",
+    "WorkspaceEntry",
+    "WorkspaceFiles",
+]
 
 MAX_ENTRIES: Final = 500
 STANDING: Final = ("skills", "wiki")  # folders of every workspace, there or not yet; they cannot be deleted
@@ -32,7 +41,7 @@ _FOLDER: Final = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NO
 _FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)  # a FIFO must not hold us
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True):
+class WorkspaceEntry(msgspec.Struct, frozen=True, kw_only=True):
     """A file or a folder. size: bytes; 0 for folders. modified_at: Unix seconds, None for a folder not there yet."""
 
     name: str
@@ -45,9 +54,9 @@ class WorkspaceFiles:
     """root: `files/` of the home. What raises GatewayError(INVALID_REQUEST) for a path that cannot be raises
     UNAVAILABLE where the disk fails."""
 
-    def __init__(self, root: Path, limits: Limits | None = None) -> None:
+    def __init__(self, root: Path, limits: Quotas | None = None) -> None:
         self._root = root
-        self._quota = WorkspaceQuota(root, limits or Limits())
+        self._quota = WorkspaceQuota(root, limits or Quotas())
 
     def read(self, workspace_id: str, path: str) -> str:
         """The text of a file. Raises GatewayError: INVALID_REQUEST (path, not text), NOT_FOUND, CONFLICT, TOO_LARGE."""
@@ -61,7 +70,7 @@ class WorkspaceFiles:
         except UnicodeDecodeError:
             raise GatewayError(Reason.FILE_NOT_TEXT) from None
 
-    def open(self, workspace_id: str, path: str) -> tuple[Entry, IO[bytes]]:
+    def open(self, workspace_id: str, path: str) -> tuple[WorkspaceEntry, IO[bytes]]:
         """A file to read from. Raises GatewayError: INVALID_REQUEST, NOT_FOUND, CONFLICT for a folder."""
         names = split(path)
         if self.stat(workspace_id, path).folder:
@@ -78,7 +87,7 @@ class WorkspaceFiles:
             raise _missing()
         return _entry(names[-1], status), file
 
-    def stat(self, workspace_id: str, path: str) -> Entry:
+    def stat(self, workspace_id: str, path: str) -> WorkspaceEntry:
         """What is at `path`. Raises GatewayError: INVALID_REQUEST, NOT_FOUND."""
         names = split(path)
         standing = not names or (len(names) == 1 and names[0] in STANDING)
@@ -87,19 +96,19 @@ class WorkspaceFiles:
                 found = os.fstat(folder) if not names else os.stat(names[-1], dir_fd=folder, follow_symlinks=False)
         except (GatewayError, OSError):
             if standing:
-                return Entry(name=names[-1] if names else "", folder=True, size=0)
+                return WorkspaceEntry(name=names[-1] if names else "", folder=True, size=0)
             raise _missing() from None
         if not _is_ours(found):
             raise _missing()
         return _entry(names[-1] if names else "", found)
 
-    def entries(self, workspace_id: str, path: str) -> list[Entry]:
+    def entries(self, workspace_id: str, path: str) -> list[WorkspaceEntry]:
         """At most 500 names of a folder, sorted. Raises GatewayError: INVALID_REQUEST, NOT_FOUND, CONFLICT (a file)."""
         if not self.stat(workspace_id, path).folder:
             raise GatewayError(Reason.FILE_NOT_FOLDER)
         names = split(path)
         standing = () if names else STANDING
-        found = {name: Entry(name=name, folder=True, size=0) for name in standing}
+        found = {name: WorkspaceEntry(name=name, folder=True, size=0) for name in standing}
         try:
             with self._folder(workspace_id, names) as folder, os.scandir(folder) as items:
                 for item in items:
@@ -124,7 +133,7 @@ class WorkspaceFiles:
         self.create(workspace_id, path, text)
         return True
 
-    def create(self, workspace_id: str, path: str, text: str) -> Entry:
+    def create(self, workspace_id: str, path: str, text: str) -> WorkspaceEntry:
         """A new file, with the folders it needs. Raises GatewayError: INVALID_REQUEST, CONFLICT (the name is taken)."""
         names = self._checked(path, text)
         if not names or (len(names) == 1 and names[0] in STANDING):
@@ -142,7 +151,7 @@ class WorkspaceFiles:
                     raise _unavailable() from None
         return self.stat(workspace_id, path)
 
-    def replace(self, workspace_id: str, path: str, text: str) -> Entry:
+    def replace(self, workspace_id: str, path: str, text: str) -> WorkspaceEntry:
         """Other content for a file. Raises GatewayError: INVALID_REQUEST, NOT_FOUND, CONFLICT (a folder)."""
         names = self._checked(path, text)
         if self.stat(workspace_id, path).folder:
@@ -296,9 +305,9 @@ def _step(folder: int, name: str, *, make: bool) -> int:
     return os.open(name, _FOLDER, dir_fd=folder)
 
 
-def _entry(name: str, status: os.stat_result) -> Entry:
+def _entry(name: str, status: os.stat_result) -> WorkspaceEntry:
     folder = stat.S_ISDIR(status.st_mode)
-    return Entry(name=name, folder=folder, size=0 if folder else status.st_size, modified_at=status.st_mtime)
+    return WorkspaceEntry(name=name, folder=folder, size=0 if folder else status.st_size, modified_at=status.st_mtime)
 
 
 def _is_ours(status: os.stat_result) -> bool:

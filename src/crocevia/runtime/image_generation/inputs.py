@@ -29,7 +29,7 @@ FETCH_POLICY: Final = FetchPolicy(
 Role = Literal["input", "mask", "objects"]
 
 
-class Input(msgspec.Struct, frozen=True, kw_only=True):
+class ImageInput(msgspec.Struct, frozen=True, kw_only=True):
     """An input picture as the caller gave it."""
 
     kind: Literal["url", "base64", "upload_id"]
@@ -39,7 +39,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
     role: Role = "input"
 
     def __repr__(self) -> str:
-        return f"Input({self.kind}, {self.place})"
+        return f"ImageInput({self.kind}, {self.place})"
 
 
 class StoredInput(msgspec.Struct, frozen=True, kw_only=True):
@@ -73,7 +73,7 @@ def picture(data: bytes, accepted: frozenset[str] = ACCEPTED) -> Picture:
     return Picture(found, data)
 
 
-async def store_input(item: Input, blobs: Blobs, fetcher: Fetcher) -> tuple[StoredInput, int]:
+async def store_input(item: ImageInput, blobs: Blobs, fetcher: Fetcher) -> tuple[StoredInput, int]:
     """Check an input and store its bytes; returns it with its size, 0 where that is not known yet.
 
     Raises GatewayError(INVALID_REQUEST) that names the field.

@@ -18,13 +18,13 @@ from crocevia.core.texts import render
 from crocevia.documents.fetch import Fetcher
 from crocevia.documents.sniff import sniff
 from crocevia.runtime.catalogue import CatalogueHolder
-from crocevia.runtime.delivery import Attempt, Signed, WebhookDelivery, WebhookSender
+from crocevia.runtime.delivery import DeliveryAttempt, Signed, WebhookDelivery, WebhookSender
 from crocevia.runtime.files.blobs import Blobs
 from crocevia.runtime.image_generation.generator import ImageGenerator, PaidImages
 from crocevia.runtime.image_generation.inputs import BUDGET, Role, StoredInput, StoredRequest, load_input, read_request
 from crocevia.storage import images as rows
 from crocevia.storage.database import Database
-from crocevia.storage.images import Artifact, Generation
+from crocevia.storage.images import Generation, ImageFile
 
 AT_ONCE: Final = 4
 _BACK_OFF: Final = (5, 30, 120, 600, 1800)  # seconds; the URLs in a webhook are valid for two hours
@@ -161,7 +161,7 @@ class ImageJobs:
                 raise GatewayError(Reason.UPSTREAM_FAILED)
             name = new_id("art")
             await asyncio.to_thread(self._blobs.put, "artifacts", name, picture.data)
-            files.append(Artifact(artifact_id=name, mime_type=mime_type, size=len(picture.data)))
+            files.append(ImageFile(artifact_id=name, mime_type=mime_type, size=len(picture.data)))
         result = {"warnings": [f"ignored: {key}" for key in done.result.ignored]}
         await self._end(generation, status="succeeded", files=tuple(files), cost_usd=done.cost_usd, result=result)
 
@@ -181,7 +181,7 @@ class ImageJobs:
         """See `delivery.Outbox`."""
         return [self._delivery(row) for row in await self._database.read(rows.due)]
 
-    async def note(self, delivery: WebhookDelivery, attempt: Attempt) -> None:
+    async def note(self, delivery: WebhookDelivery, attempt: DeliveryAttempt) -> None:
         """See `delivery.Outbox`."""
         done_at = attempt.at if attempt.delivered else None
         await self._database.write(

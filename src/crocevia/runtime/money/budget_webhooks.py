@@ -12,7 +12,7 @@ from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.ids import new_id
 from crocevia.policy.budget import BudgetStatus
 from crocevia.policy.prices import usd
-from crocevia.runtime.delivery import Attempt, Post, Signed, WebhookDelivery, WebhookSender
+from crocevia.runtime.delivery import DeliveryAttempt, Post, Signed, WebhookDelivery, WebhookSender
 from crocevia.storage.database import Database
 from crocevia.storage.operator_view import alert_again
 from crocevia.storage.spending import add_alert, attempted, due_alerts
@@ -77,7 +77,7 @@ class BudgetWebhooks:
             for row in await self._database.read(due_alerts)
         ]
 
-    async def note(self, delivery: WebhookDelivery, attempt: Attempt) -> None:
+    async def note(self, delivery: WebhookDelivery, attempt: DeliveryAttempt) -> None:
         """See `delivery.Outbox`."""
         done_at = attempt.at if attempt.delivered else None
         await self._database.write(lambda tx: attempted(tx, delivery.event, attempt.status, attempt.next_at, done_at))

@@ -81,7 +81,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-class Router:
+class ReasoningRouter:
     """Decides. engines: the working engine of a name."""
 
     def __init__(self, engines: Callable[[str], Engine], memory: Fingerprints) -> None:

@@ -14,8 +14,7 @@ _SAFE: Final = 2**53 - 1
 
 def sign_call(signer: Signer, call_id: str, tool_name: str, arguments: msgspec.Raw) -> Signature:
     """Raises ValueError if the arguments have no canonical form."""
-    signed = signer.sign(b"\n".join((call_id.encode(), tool_name.encode(), canonical(arguments))))
-    return Signature(kid=signed.kid, sig=signed.sig)
+    return signer.sign(b"\n".join((call_id.encode(), tool_name.encode(), canonical(arguments))))
 
 
 def canonical(arguments: msgspec.Raw) -> bytes:

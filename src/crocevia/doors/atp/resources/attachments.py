@@ -69,7 +69,7 @@ class Manifest(msgspec.Struct, frozen=True, kw_only=True):
     conversion: AttachmentConversion
 
 
-def attachment(value: control.Attachment) -> ChatAttachment:
+def attachment(value: control.StoredAttachment) -> ChatAttachment:
     """As the wire shows it."""
     free = cost_of({}, invocations=0, pending=0, closed=True, basis="none", as_of=value.created_at)
     return ChatAttachment(
@@ -89,7 +89,7 @@ def attachment(value: control.Attachment) -> ChatAttachment:
     )
 
 
-def manifest(value: control.Attachment) -> Manifest:
+def manifest(value: control.StoredAttachment) -> Manifest:
     """As the events show it."""
     return Manifest(
         attachment_id=value.id,

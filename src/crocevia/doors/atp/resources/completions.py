@@ -207,7 +207,7 @@ async def get(request: Request) -> Response:
     return data(_shown(request, found))
 
 
-def _collection(request: Request, query: CompletionQuery, page: control.Page) -> CompletionCollection:
+def _collection(request: Request, query: CompletionQuery, page: control.CompletionPage) -> CompletionCollection:
     last = max(1, -(-page.total // query.per_page))
     before = (query.page - 1) * query.per_page
     count = len(page.items)

@@ -82,13 +82,16 @@ def media_type(name: str) -> str:
     return TYPES.get(name.rpartition(".")[2].lower(), "application/octet-stream")
 
 
-def entry_view(value: control.Entry, path: str) -> WorkspaceFileEntry:
+def entry_view(value: control.WorkspaceEntry, path: str) -> WorkspaceFileEntry:
     """As the wire shows what is at `path`."""
     return WorkspaceFileEntry(**_described(value, path))
 
 
 def file_view(
-    value: control.Entry, path: str, content: str | None = None, entries: list[control.Entry] | None = None
+    value: control.WorkspaceEntry,
+    path: str,
+    content: str | None = None,
+    entries: list[control.WorkspaceEntry] | None = None,
 ) -> WorkspaceFile:
     """As the wire shows what is at `path`, with what it holds."""
     top = path.rstrip("/")
@@ -99,7 +102,7 @@ def file_view(
     )
 
 
-def _described(value: control.Entry, path: str) -> dict[str, Any]:
+def _described(value: control.WorkspaceEntry, path: str) -> dict[str, Any]:
     return {
         "path": path.lstrip("/"),
         "name": value.name,

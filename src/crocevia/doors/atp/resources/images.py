@@ -206,7 +206,7 @@ def image_job(body: ImageGenerationRequest) -> control.ImageJob:
     )
 
 
-def _inputs(body: ImageGenerationRequest) -> list[control.Input]:
+def _inputs(body: ImageGenerationRequest) -> list[control.ImageInput]:
     found = []
     if body.input_images:
         found += [_input(one, f"input_images[{index}]", "input") for index, one in enumerate(body.input_images)]
@@ -219,8 +219,8 @@ def _inputs(body: ImageGenerationRequest) -> list[control.Input]:
     return found
 
 
-def _input(value: InputImage, place: str, role: Literal["input", "mask", "objects"]) -> control.Input:
-    return control.Input(kind=value.type, payload=value.payload, place=place, role=role)
+def _input(value: InputImage, place: str, role: Literal["input", "mask", "objects"]) -> control.ImageInput:
+    return control.ImageInput(kind=value.type, payload=value.payload, place=place, role=role)
 
 
 def accepted(value: control.Generation) -> ImageGenerationAccepted:

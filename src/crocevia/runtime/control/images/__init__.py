@@ -3,15 +3,15 @@
 from crocevia.runtime.control.images.artifacts import artifact, artifact_url
 from crocevia.runtime.control.images.jobs import ImageJob, create, get, models
 from crocevia.runtime.control.images.uploads import MAX_UPLOAD, upload
-from crocevia.runtime.image_generation.inputs import Input
-from crocevia.storage.images import Artifact, Generation, Upload
+from crocevia.runtime.image_generation.inputs import ImageInput
+from crocevia.storage.images import Generation, ImageFile, Upload
 
 __all__ = [
     "MAX_UPLOAD",
-    "Artifact",
     "Generation",
+    "ImageFile",
+    "ImageInput",
     "ImageJob",
-    "Input",
     "Upload",
     "artifact",
     "artifact_url",

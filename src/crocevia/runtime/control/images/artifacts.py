@@ -11,7 +11,7 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control.context import Control, missing
 from crocevia.runtime.files.blobs import Blobs
 from crocevia.storage import images as rows
-from crocevia.storage.images import Artifact, Generation
+from crocevia.storage.images import Generation, ImageFile
 
 _LABEL: Final = b"artifacts\n"
 
@@ -24,7 +24,7 @@ def artifact_url(secret: bytes, base: str, generation: Generation, artifact_id: 
 
 async def artifact(
     control: Control, generation_id: str, artifact_id: str, expires: int | None, signature: str
-) -> tuple[Artifact, IO[bytes]]:
+) -> tuple[ImageFile, IO[bytes]]:
     """The picture of a signed address. Raises GatewayError: FORBIDDEN (not signed by us), NOT_FOUND (expired)."""
     secret = control.catalogue.current.secret
     if not secret or not _holds(secret, generation_id, artifact_id, expires, signature):

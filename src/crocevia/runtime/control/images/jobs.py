@@ -17,7 +17,7 @@ from crocevia.runtime.files.blobs import Blobs
 from crocevia.runtime.image_generation.inputs import (
     BUDGET,
     LIFE_SECONDS,
-    Input,
+    ImageInput,
     StoredInput,
     StoredRequest,
     store_input,
@@ -38,7 +38,7 @@ class ImageJob(msgspec.Struct, frozen=True, kw_only=True):
     request: ImageRequest
     """Its `model` is filled in when the job is accepted."""
     webhook_url: str
-    inputs: tuple[Input, ...] = ()
+    inputs: tuple[ImageInput, ...] = ()
     providers: tuple[str, ...] | None = None
     """Names of the engines that may do it; None: any."""
 
