@@ -19,7 +19,7 @@ SHARED = {
     "core/turn": "Agent Answer Call Chat Limits Plan ReasoningDelta TextDelta",
     "doors": "Caller EmbeddingRequest Encoder Rule",
     "engines, app": "Cut Exchange Service",
-    "runtime": "Attempt Job Poster",
+    "runtime": "Attempt Job",
 }
 
 

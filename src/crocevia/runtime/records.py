@@ -24,7 +24,7 @@ Durable: TypeAlias = asyncio.Future[Exception | None]
 """Done once a call's record is durable; its result says why it never will be."""
 
 
-class Store(Protocol):
+class RecordStore(Protocol):
     """The part of `storage.database.Database` that is needed here."""
 
     failing_since: float | None
@@ -56,7 +56,7 @@ class CallRecords:
         "_waiting",
     )
 
-    def __init__(self, store: Store, *, gather: float = GATHER_SECONDS, opening: float = OPENING_SECONDS) -> None:
+    def __init__(self, store: RecordStore, *, gather: float = GATHER_SECONDS, opening: float = OPENING_SECONDS) -> None:
         self._store = store
         self._gather = gather
         self._spacing = opening
