@@ -18,7 +18,7 @@ async def wait_disconnect(receive: Receive) -> None:
         pass
 
 
-class on_disconnect:  # used as `with on_disconnect(…)`
+class on_disconnect:  # noqa: N801  # used as `with on_disconnect(…)`, spelled as contextlib spells its own
     """Call `then` if the client hangs up inside the block; the block itself goes on.
 
     What it enters with is done as soon as the client has gone. Our own server's `receive` can tell of it (`on_hangup`);

@@ -12,6 +12,8 @@ from crocevia.core.errors import Sentence
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What one check of `crocevia doctor` found."""
+
     level: Literal["ok", "warn", "bad"]
     area: str
     """What was looked at."""

@@ -13,6 +13,7 @@ _WEAK: Final = frozenset({"undefined", "null", "none", "changeme", "password", "
 
 
 def check(settings: Settings, problems: list[Problem]) -> None:
+    """Add what no shape says: values that are out of their range or do not go together."""
     if not 0 <= settings.server.port <= 65535:
         problems.append(Problem("server.port", say(Reason.NUMBER_BETWEEN, least=0, most=65535)))
     named = {"calls": Calls, "limits": Quotas}

@@ -151,6 +151,7 @@ def _type_at(path: str) -> Any:
 
 
 def setting_paths(kind: type[msgspec.Struct], place: str = "") -> list[str]:
+    """Every setting below `kind`, spelled as in the file: `server.port`."""
     found: list[str] = []
     for field in msgspec.structs.fields(kind):
         path = join(place, field.encode_name)

@@ -46,6 +46,8 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
 
 
 class LogSettings(_Settings, frozen=True, kw_only=True):
+    """What the server writes to its standard error."""
+
     level: Literal["debug", "info", "warning", "error"] = "info"
     """The least serious lines that are written."""
     format: Literal["console", "json"] = "console"
@@ -142,6 +144,8 @@ class Auth(_Gateway, frozen=True, kw_only=True):
 
 
 class Pdf(_Gateway, frozen=True, kw_only=True):
+    """How documents become pictures for models that read none."""
+
     max_pages: int = 4
     """Pages of one document that are given as pictures."""
     max_pixels: int = 4_000_000
@@ -151,6 +155,8 @@ class Pdf(_Gateway, frozen=True, kw_only=True):
 
 
 class Files(_Gateway, frozen=True, kw_only=True):
+    """Files that callers of `/v1/responses` attach."""
+
     allow_url: bool = True
     """Whether files may be given by URL."""
     url_allowlist: tuple[str, ...] = ()
@@ -176,6 +182,8 @@ class Files(_Gateway, frozen=True, kw_only=True):
 
 
 class Images(_Gateway, frozen=True, kw_only=True):
+    """Pictures that callers of `/v1/responses` attach."""
+
     allow_url: bool = True
     """Whether pictures may be given by URL."""
     url_allowlist: tuple[str, ...] = ()
@@ -191,6 +199,8 @@ class Images(_Gateway, frozen=True, kw_only=True):
 
 
 class ResponsesSettings(_Gateway, frozen=True, kw_only=True):
+    """`/v1/responses`."""
+
     enabled: bool = False
     """Whether `/v1/responses` is served."""
     max_body_bytes: int = 20_000_000
@@ -204,6 +214,8 @@ class ResponsesSettings(_Gateway, frozen=True, kw_only=True):
 
 
 class ChatCompletions(_Gateway, frozen=True, kw_only=True):
+    """`/v1/chat/completions`."""
+
     enabled: bool = False
     """Whether `/v1/chat/completions` is served."""
     max_body_bytes: int = 20_000_000
@@ -211,6 +223,8 @@ class ChatCompletions(_Gateway, frozen=True, kw_only=True):
 
 
 class Endpoints(_Gateway, frozen=True, kw_only=True):
+    """What the surface serves, each off by default."""
+
     responses: ResponsesSettings = ResponsesSettings()
     chat_completions: ChatCompletions = ChatCompletions()
 
@@ -225,11 +239,15 @@ class Models(_Gateway, frozen=True, kw_only=True):
 
 
 class Http(_Gateway, frozen=True, kw_only=True):
+    """The surface's HTTP side."""
+
     endpoints: Endpoints = Endpoints()
     models: Models = Models()
 
 
 class GatewaySettings(_Gateway, frozen=True, kw_only=True):
+    """The Open Responses surface as its specification groups it."""
+
     auth: Auth = Auth()
     http: Http = Http()
     trusted_proxies: tuple[str, ...] = ()

@@ -147,6 +147,8 @@ class ModelSpec(_Declared, frozen=True, kw_only=True):
 
 
 class Permissions(_Declared, frozen=True, kw_only=True):
+    """What a project may send or use beyond text."""
+
     documents: bool = False
     images: bool = False
     web_search: bool = False
@@ -185,6 +187,8 @@ class UserSpec(_Declared, frozen=True, kw_only=True):
 
 
 class RecipeSpec(_Declared, frozen=True, kw_only=True):
+    """The instructions of one kind of task (`encode` on the wire) of the classic API."""
+
     encode: str
     instructions: str
 
@@ -194,6 +198,8 @@ DeclaredTool: TypeAlias = str | dict[str, Any]
 
 
 class AgentSpec(_Declared, frozen=True, kw_only=True):
+    """An agent of a declared user."""
+
     name: str
     mode: Literal["primary", "subagent"] = "subagent"
     model: str | None = None
@@ -214,6 +220,8 @@ class AgentSpec(_Declared, frozen=True, kw_only=True):
 
 
 class TeamSpec(_Declared, frozen=True, kw_only=True):
+    """A team of declared agents and who leads it."""
+
     name: str
     orchestrator: str
     description: str | None = None

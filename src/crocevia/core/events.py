@@ -19,6 +19,8 @@ from crocevia.core.usage import Usage
 
 
 class StopReason(StrEnum):
+    """Why a model stopped."""
+
     END = "end"
     TOOL_USE = "tool_use"
     MAX_TOKENS = "max_tokens"
@@ -34,6 +36,8 @@ TRUNCATING: Final = CUT_SHORT | {StopReason.REFUSAL}
 
 
 class TextDelta(msgspec.Struct, frozen=True):
+    """More of the answer's text."""
+
     text: str
 
 
@@ -68,6 +72,8 @@ class ToolCallStarted(msgspec.Struct, frozen=True):
 
 
 class ToolCallDelta(msgspec.Struct, frozen=True):
+    """More of a call's arguments, as JSON text that is whole only at the end."""
+
     index: int
     fragment: str
 
@@ -91,6 +97,8 @@ class OpaqueBlock(msgspec.Struct, frozen=True):
 
 
 class UsageReported(msgspec.Struct, frozen=True):
+    """Tokens so far, as the provider counts them; a later one replaces it."""
+
     usage: Usage
 
 
@@ -101,6 +109,8 @@ class ParametersLeftOut(msgspec.Struct, frozen=True):
 
 
 class Stopped(msgspec.Struct, frozen=True):
+    """The model's end of the answer."""
+
     reason: StopReason
     word: str = ""
     """With INCOMPLETE: the provider's own word for its reason, if it is one."""

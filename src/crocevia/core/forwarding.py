@@ -44,6 +44,7 @@ def address(text: str | None) -> Address | None:
 
 
 def within(found: Address | None, known: tuple[Network, ...]) -> bool:
+    """Whether the address is in one of the networks; False if there is none."""
     return found is not None and any(found in network for network in known)
 
 

@@ -75,6 +75,8 @@ class Opaque(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UserMessage(msgspec.Struct, frozen=True, kw_only=True, tag="user", tag_field="role"):
+    """What a user said or attached."""
+
     parts: tuple[Part, ...]
 
     @property

@@ -11,6 +11,8 @@ Kind = Literal["text", "reasoning"]
 
 
 class Piece(NamedTuple):
+    """A delta of one kind."""
+
     kind: Kind
     text: str
 

@@ -78,6 +78,7 @@ def find_command(tx: Transaction, chat: str, kind: CommandKind, key: str) -> Com
 
 
 def read_commands(tx: Transaction, chat: str, after: int) -> list[Command]:
+    """The chat's commands after that number, oldest first."""
     return [Command(*row) for row in tx.connection.execute(_READ, (chat, after))]
 
 

@@ -81,6 +81,8 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Breadcrumb(msgspec.Struct, frozen=True):
+    """A page above this one."""
+
     label: str
     href: str
 

@@ -32,6 +32,8 @@ Differences: TypeAlias = dict[str, tuple[str | None, str | None]]
 
 
 class Change(msgspec.Struct, frozen=True):
+    """What applying a declaration did, or would do, to one entry."""
+
     table: str
     name: str
     what: Literal["created", "updated", "unchanged"]

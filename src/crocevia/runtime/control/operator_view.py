@@ -44,6 +44,8 @@ class ChatRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
+    """A turn in the list of its chat."""
+
     id: str
     status: str
     started_at: float

@@ -51,6 +51,8 @@ class Bar(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
+    """One row of a ranking: a project, model or engine with its calls."""
+
     name: str
     calls: int
     failed: int
@@ -59,6 +61,8 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
+    """The panel's first page."""
+
     period: Period
     since: float
     until: float
