@@ -15,7 +15,7 @@ from crocevia.runtime.intake import Intake
 from crocevia.runtime.money.spend import Spend
 from crocevia.runtime.reasoning.block_watch import BlockWatch
 from crocevia.runtime.reasoning.fingerprints import CAPACITY, Fingerprints
-from crocevia.storage import pieces, records
+from crocevia.storage import provider_blocks, records
 from crocevia.storage.database import Database
 
 HOUR: Final = 3600
@@ -41,7 +41,7 @@ async def open_gateway(
         spend=spend,
         memory=await _memory(database, catalogue.current.secret),
         intake=intake,
-        on_round=BlockWatch(database, await database.read(pieces.apps_without_blocks)),
+        on_round=BlockWatch(database, await database.read(provider_blocks.apps_without_blocks)),
     )
     await _remember(database, gateway, log)
     yield gateway
@@ -50,7 +50,7 @@ async def open_gateway(
 async def _memory(database: Database, secret: bytes) -> Fingerprints:
     """The answers with reasoning that earlier processes gave."""
     memory = Fingerprints(secret)
-    memory.recall(await database.read(lambda tx: pieces.proofs(tx, CAPACITY)))
+    memory.recall(await database.read(lambda tx: provider_blocks.proofs(tx, CAPACITY)))
     return memory
 
 

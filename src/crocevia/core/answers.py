@@ -23,7 +23,7 @@ from crocevia.core.usage import Usage
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished (or cut: `stop is None`) answer. `blocks` are the opaque pieces in order.
+    """A finished (or cut: `stop is None`) answer. `blocks` are the provider blocks in order.
 
     refusal: the sentence with which the model refused, which is not part of the text.
     """

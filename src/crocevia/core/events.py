@@ -97,7 +97,7 @@ class OpaqueBlock(msgspec.Struct, frozen=True):
 
 
 class UsageReported(msgspec.Struct, frozen=True):
-    """Tokens so far, as the provider counts them; a later one replaces it."""
+    """Tokens so far, as the provider counts them; what a later one names replaces it."""
 
     usage: Usage
 

@@ -124,7 +124,7 @@ class Gateway:
         on_round: Callable[[ProjectSpec, bool], None] = lambda project, blockless: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        """on_round: told whether an app left out the pieces of its open tool round, at every such call."""
+        """on_round: told whether an app left out the provider blocks of its open tool round, at every such call."""
         self.admission = Admission()
         self.spend = spend or Spend(clock=clock)
         self.draining = False

@@ -16,7 +16,7 @@ import structlog
 from crocevia.app.service import Service, open_service
 from crocevia.config import Settings
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Permissions
-from crocevia.storage import pieces
+from crocevia.storage import provider_blocks
 from crocevia.storage.home import Home
 from crocevia.storage.record_queries import CallFilter, page
 from tests.aio import run
@@ -106,18 +106,18 @@ def test_an_app_without_pieces_is_marked_until_it_sends_them(tmp_path: Path) -> 
         async with provided(tmp_path, whole(*FIRST), whole(says("ok"))) as (home, _):
             async with service_of(home) as service:
                 reply = (await call(service, [{"role": "user", "content": "prepara casa"}])).json()
-                assert await service.database.read(pieces.apps_without_blocks) == {}
+                assert await service.database.read(provider_blocks.apps_without_blocks) == {}
                 await call(service, history(reply, keep=False))
                 await settled(service, 2)
             async with service_of(home) as service:
-                marked = await service.database.read(pieces.apps_without_blocks)
+                marked = await service.database.read(provider_blocks.apps_without_blocks)
                 assert list(marked) == ["casa"]
                 await call(service, [{"role": "user", "content": "ciao"}])  # no round is open: it tells nothing
                 await settled(service, 3)
-                assert await service.database.read(pieces.apps_without_blocks) == marked
+                assert await service.database.read(provider_blocks.apps_without_blocks) == marked
                 await call(service, history(reply))
                 await settled(service, 4)
-                while await service.database.read(pieces.apps_without_blocks):
+                while await service.database.read(provider_blocks.apps_without_blocks):
                     await asyncio.sleep(0.005)
 
     run(work(), timeout=30)

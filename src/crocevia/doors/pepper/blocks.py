@@ -27,7 +27,7 @@ _IDS: Final = {ANTHROPIC: re.compile(r"[a-zA-Z0-9_-]+"), RESPONSES: re.compile(r
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """What pieces say. opaque None: they are of no use, and `spoiled` says why (None: there were none)."""
+    """What blocks say. opaque None: they are of no use, and `spoiled` says why (None: there were none)."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
@@ -65,7 +65,7 @@ class _FunctionCall(msgspec.Struct):
 
 
 class _Said:
-    """Text and calls of the pieces so far."""
+    """Text and calls of the blocks so far."""
 
     __slots__ = ("calls", "texts")
 
@@ -103,7 +103,7 @@ _READERS: Final[dict[str, Callable[[Raw, _Said], None]]] = {
 
 
 def read(blocks: Sequence[Raw], content: str | None, calls: Sequence[ToolCall] | None) -> Read:
-    """Compare pieces with the message they came in. None: the message leaves that to its pieces.
+    """Compare blocks with the message they came in. None: the message leaves that to its blocks.
 
     Blanks around the text do not count, nor how numbers and objects are spelled.
     """

@@ -95,7 +95,7 @@ def _asked(call: ToolCall) -> wire.AskedTool:
 
 
 def _stop_reason(answer: Answer) -> str:
-    # Also where it was cut short: a whole call among the pieces is to be answered, or the next message is refused.
+    # Also where it was cut short: a whole call among the blocks is to be answered, or the next message is refused.
     return "tool_use" if answer.tool_calls else "end_turn"
 
 

@@ -21,7 +21,7 @@ from crocevia.runtime.control import audit, overview, project_keys, spending
 from crocevia.runtime.control.apply import Applied
 from crocevia.runtime.control.calls import CallFilter
 from crocevia.storage.database import Transaction
-from crocevia.storage.pieces import apps_without_blocks
+from crocevia.storage.provider_blocks import apps_without_blocks
 
 OVERLAPS: Final = (0, 3600, 86_400, 7 * 86_400)  # seconds
 FIELDS: Final = (

@@ -236,7 +236,7 @@ def _is_native(part: Part) -> bool:
 
 
 def _repeated(answer: Answer) -> AssistantMessage:
-    """The answer as history, with its own pieces where it has them."""
+    """The answer as history, with its own blocks where it has them."""
     opaque = None
     if answer.blocks:
         spelled = b",".join(bytes(piece.block) for piece in answer.blocks)

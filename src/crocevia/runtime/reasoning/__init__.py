@@ -1,1 +1,1 @@
-"""Reasoning that travels: whose pieces go back to an engine, and who answers when they are missing."""
+"""Reasoning that travels: whose blocks go back to an engine, and who answers when they are missing."""

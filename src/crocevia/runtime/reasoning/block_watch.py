@@ -1,4 +1,4 @@
-"""Projects whose app does not send pieces back, so that a reserve answers for its model: seen at every call."""
+"""Projects whose app does not send provider blocks back, so that the fallback model answers: seen at every call."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 
 from crocevia.core.catalogue import ProjectSpec
-from crocevia.storage import pieces
+from crocevia.storage import provider_blocks
 
 if TYPE_CHECKING:
     from crocevia.storage.database import Transaction
@@ -22,7 +22,7 @@ class Poster(Protocol):
 
 
 class BlockWatch:
-    """since: projects and when their app was last seen without pieces, as the store has it."""
+    """since: projects and when their app was last seen without blocks, as the store has it."""
 
     def __init__(
         self, database: Poster, since: dict[str, float] | None = None, *, clock: Callable[[], float] = time.time
@@ -32,11 +32,11 @@ class BlockWatch:
         self._clock = clock
 
     def __call__(self, project: ProjectSpec, blockless: bool) -> None:
-        """A call came whose tool round is open. blockless: some of its pieces did not come, and the model reasons."""
+        """A call came whose tool round is open. blockless: some of its blocks did not come, and the model reasons."""
         before, now = self._since.get(project.name), self._clock()
         if blockless and (before is None or now - before >= WRITE_SECONDS):
             self._since[project.name] = now
-            self._database.post(lambda tx: pieces.mark_app(tx, project.name, now))
+            self._database.post(lambda tx: provider_blocks.mark_app(tx, project.name, now))
         elif not blockless and before is not None:
             del self._since[project.name]
-            self._database.post(lambda tx: pieces.mark_app(tx, project.name, None))
+            self._database.post(lambda tx: provider_blocks.mark_app(tx, project.name, None))

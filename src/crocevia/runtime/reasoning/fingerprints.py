@@ -2,7 +2,7 @@
 
 Reasoning is worth something only after the very instructions, tools and messages that it was thought about. What an
 engine gives must leave and come back exactly as it was, so nothing can be written on it; instead a digest of the
-pieces and one of what stood before them are remembered, and travel in the call's record over a restart.
+blocks and one of what stood before them are remembered, and travel in the call's record over a restart.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Fingerprints:
         return {"answer": answer.hex(), "context": context.hex()}
 
     def is_out_of_place(self, opaque: Opaque, trail: Trail) -> bool:
-        """Whether these pieces were given here, but never after the conversation so far. False if unknown."""
+        """Whether these blocks were given here, but never after the conversation so far. False if unknown."""
         found = self._answers.get(self._answer(opaque.blocks))
         return found is not None and trail.digest() not in found
 

@@ -1,8 +1,8 @@
-"""Who answers a call, and which pieces of earlier answers go back to the engine. Pure, but for looking up engines.
+"""Who answers a call, and which provider blocks of earlier answers go back to the engine. Pure but for finding engines.
 
-Pieces go back byte for byte when they are of the engine's dialect, still say what their message says, and stand after
+Blocks go back byte for byte when they are of the engine's dialect, still say what their message says, and stand after
 the very conversation they were given in. All others are rebuilt from text and tool calls: that loses reasoning, never
-the call. A model that reasons cannot go on inside a tool round without its pieces; there its reserve answers.
+the call. A model that reasons cannot go on inside a tool round without its blocks; there its fallback model answers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _NOTED: Final = 20  # losses that a record lists
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """The pieces of the message at `index` are not sent. why: `missing`, `edited`, `unrecognised`, …"""
+    """The blocks of the message at `index` are not sent. why: `missing`, `edited`, `unrecognised`, …"""
 
     index: int
     why: str
@@ -62,7 +62,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     without_reasoning: bool = False
     """Though the model reasons."""
     blockless: bool | None = None
-    """Whether the app sent no pieces in its open round; None when there is no such round."""
+    """Whether the app sent no blocks in its open round; None when there is no such round."""
     files: tuple[Prepared, ...] = ()
     """What took the place of the placeholders in `request`."""
 
@@ -90,7 +90,7 @@ class ReasoningRouter:
 
     def route(self, asked: RoutingRequest, models: Mapping[str, ModelSpec]) -> Route:
         """Raises GatewayError: UNAVAILABLE for an engine that cannot be used, INVALID_REQUEST when the model needs
-        pieces that did not come and nothing else can answer.
+        blocks that did not come and nothing else can answer.
         """
         model, request = asked.model, asked.request
         engine = self._engines(model.engine)
@@ -158,7 +158,7 @@ class ReasoningRouter:
         return model, engine, request
 
     def _judge(self, asked: RoutingRequest, engine: Engine) -> tuple[Loss, ...]:
-        """The messages whose pieces are not sent, in order."""
+        """The messages whose blocks are not sent, in order."""
         losses: list[Loss] = []
         messages = asked.request.messages
         thinks = any((opaque := _opaque(message)) is not None and opaque.thinks for message in messages)
@@ -188,7 +188,7 @@ def _fitted(asked: RoutingRequest, model: ModelSpec, engine: Engine, request: Mo
 
 
 def proof(memory: Fingerprints, route: Route, blocks: list[Any]) -> dict[str, Any]:
-    """What the record of an answer with reasoning notes, so that its pieces can be judged when they come back."""
+    """What the record of an answer with reasoning notes, so that its blocks can be judged when they come back."""
     return {NOTE: memory.proof(route.asked.request, blocks)}
 
 
@@ -201,7 +201,7 @@ def _opaque(message: Message) -> Opaque | None:
 
 
 def _fits(opaque: Opaque, dialect: str) -> bool:
-    """Whether an engine of `dialect` can be given these pieces, or can say them in its own way without a loss."""
+    """Whether an engine of `dialect` can be given these blocks, or can say them in its own way without a loss."""
     return opaque.dialect == dialect or (opaque.plain and dialect == _PLAIN)
 
 

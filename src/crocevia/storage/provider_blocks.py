@@ -1,4 +1,4 @@
-"""What is kept about pieces of answers: proofs in records of calls, and since when an app leaves them out."""
+"""What is kept about provider blocks: proofs in records of calls, and since when an app leaves them out."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ def proofs(tx: Transaction, most: int) -> list[dict[str, Any]]:
 
 
 def apps_without_blocks(tx: Transaction) -> dict[str, float]:
-    """Projects whose app leaves pieces out, with the Unix second when it was last seen to."""
+    """Projects whose app leaves blocks out, with the Unix second when it was last seen to."""
     return {row.key.removeprefix(_MARK): float(row.value) for row in tx.all(_MARKS)}
 
 
 def mark_app(tx: Transaction, project: str, at: float | None) -> None:
-    """The project's app was seen without pieces at that moment; None: it was seen with them."""
+    """The project's app was seen without blocks at that moment; None: it was seen with them."""
     if at is None:
         values.drop(tx, _MARK + project)
     else:
