@@ -12,6 +12,10 @@ class Desk:
     failing_because = ""
 
 
+class Queue:
+    late = 0
+
+
 class Log:
     def __init__(self) -> None:
         self.said: list[tuple[str, dict[str, Any]]] = []
@@ -19,6 +23,10 @@ class Log:
 
     def error(self, event: str, **more: Any) -> None:
         self.said.append(("error", more))
+        self.heard.set()
+
+    def warning(self, event: str, **more: Any) -> None:
+        self.said.append(("warning", more))
         self.heard.set()
 
     def info(self, event: str, **more: Any) -> None:
@@ -29,7 +37,7 @@ class Log:
 def test_a_store_that_fails_is_told_once_and_so_is_its_recovery() -> None:
     async def work() -> None:
         store, log = Desk(), Log()
-        async with watch_store(store, log, every=0.005):
+        async with watch_store(store, Queue(), log, every=0.005):
             await asyncio.sleep(0.02)
             assert log.said == []
             store.failing_because, store.failing_since = "SQLITE_FULL", 1.0
@@ -40,5 +48,18 @@ def test_a_store_that_fails_is_told_once_and_so_is_its_recovery() -> None:
             store.failing_since = None
             await log.heard.wait()
             assert [kind for kind, _ in log.said] == ["error", "info"]
+
+    run(work())
+
+
+def test_calls_that_did_not_wait_for_the_store_are_counted() -> None:
+    async def work() -> None:
+        queue, log = Queue(), Log()
+        async with watch_store(Desk(), queue, log, every=0.005):
+            for calls in (2, 1):
+                queue.late += calls
+                await log.heard.wait()
+                log.heard.clear()
+            assert log.said == [("warning", {"calls": 2}), ("warning", {"calls": 1})]
 
     run(work())

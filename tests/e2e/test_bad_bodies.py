@@ -12,11 +12,15 @@ from typing import Any
 
 import pytest
 
+from crocevia.core.json import check_depth, check_utf8, decode
 from tests.aio import run
 from tests.doors.atp.house import _digest
 from tests.doors.pepper.asgi import Exchange
 from tests.doors.responses.house import ENABLED, Answer, House, house, template
+from tests.fakes.provider import Provider, answer
 from tests.openapi.test_addresses import DOCUMENTS, concrete
+
+from .test_budget import WHOLE
 
 DEEP = 1_000
 PLAIN = {"content-type": "application/json"}
@@ -159,7 +163,7 @@ def nested(depth: int) -> str:
 
 def placed(place: str, inside: str) -> tuple[str, bytes]:
     """The address and the body with some JSON at a place."""
-    path, make = PLACES[place]
+    path, make = (PLACES | ANSWERED)[place]
     text = json.dumps(make({"deep": 0})).replace('"deep": 0', f'"deep": {inside}')
     escaped = inside.replace("\\", "\\\\").replace('"', '\\"')  # in a text that is JSON itself
     return path, text.replace('\\"deep\\": 0', f'\\"deep\\": {escaped}').encode()
@@ -167,22 +171,12 @@ def placed(place: str, inside: str) -> tuple[str, bytes]:
 
 SCHEMA = {"type": "object", "properties": {}}
 SAID = [{"role": "user", "content": "x"}]
-# Good requests with one place for anything: a tool's schema, a call's arguments, the form of the answer.
+# Good requests with one place for anything: a tool's schema, the form of the answer.
 PLACES: dict[str, tuple[str, Any]] = {
     "agent tool": ("/agent", lambda it: {"messages": SAID, "tools": [{"name": "t", "parameters": SCHEMA | it}]}),
     "verify tool": (
         "/agent/verifica",
         lambda it: {"messages": SAID, "tools": [{"name": "t", "parameters": SCHEMA | it}]},
-    ),
-    "agent arguments": (
-        "/agent",
-        lambda it: {
-            "messages": [
-                *SAID,
-                {"role": "assistant", "tool_calls": [{"id": "c", "name": "t", "arguments": it}]},
-                {"role": "tool", "tool_call_id": "c", "content": "x"},
-            ]
-        },
     ),
     "response tool": (
         "/v1/responses",
@@ -198,16 +192,6 @@ PLACES: dict[str, tuple[str, Any]] = {
             "model": "openclaw",
             "input": "x",
             "text": {"format": {"type": "json_schema", "name": "f", "schema": SCHEMA | it}},
-        },
-    ),
-    "response arguments": (
-        "/v1/responses",
-        lambda it: {
-            "model": "openclaw",
-            "input": [
-                {"type": "function_call", "call_id": "c", "name": "t", "arguments": json.dumps(it)},
-                {"type": "function_call_output", "call_id": "c", "output": "x"},
-            ],
         },
     ),
     "chat tool": (
@@ -265,6 +249,72 @@ def test_what_nobody_could_read_is_refused_wherever_anything_may_stand(
                     assert refused(answer, (place, name))
 
     run(work(), timeout=55)
+
+
+# Calls of the past, which have their results: their conversation must go on, whatever a model once made of them.
+ANSWERED: dict[str, tuple[str, Any]] = {
+    "agent arguments": (
+        "/agent",
+        lambda it: {
+            "messages": [
+                *SAID,
+                {"role": "assistant", "tool_calls": [{"id": "c", "name": "t", "arguments": it}]},
+                {"role": "tool", "tool_call_id": "c", "content": "x"},
+            ]
+        },
+    ),
+    "response arguments": (
+        "/v1/responses",
+        lambda it: {
+            "model": "openclaw",
+            "input": [
+                {"type": "function_call", "call_id": "c", "name": "t", "arguments": json.dumps(it)},
+                {"type": "function_call_output", "call_id": "c", "output": "x"},
+            ],
+        },
+    ),
+    "chat arguments": (
+        "/v1/chat/completions",
+        lambda it: {
+            "model": "openclaw",
+            "messages": [
+                *SAID,
+                {
+                    "role": "assistant",
+                    "tool_calls": [
+                        {"id": "c", "type": "function", "function": {"name": "t", "arguments": json.dumps(it)}}
+                    ],
+                },
+                {"role": "tool", "tool_call_id": "c", "content": "x"},
+            ],
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("place", ANSWERED)
+def test_arguments_that_nobody_could_read_reach_a_model_as_an_object_once_they_have_a_result(
+    place: str, tmp_path: Path
+) -> None:
+    bad = POISON | {f"{depth} deep": nested(depth) for depth in (200, 900, 1_000)}
+
+    async def work() -> None:
+        async with Provider(answer(200, json.dumps(WHOLE).encode())) as provider:
+            engine = {"kind": "openai-chat", "base_url": f"{provider.url}/v1"}
+            async with house(tmp_path, engine=engine, model={"upstream": "m"}) as home:
+                for name, inside in bad.items():
+                    path, body = placed(place, inside)
+                    told = await tell(home, "POST", path, body)
+                    if told.status == 400 and path == "/agent" and name in (*POISON, "1000 deep"):
+                        continue  # there arguments are JSON of the body itself, which nobody could read
+                    assert told.status == 200, (place, name, told.body)
+                    check_utf8(provider.requests[-1].body)
+                    (asked,) = [one for one in provider.requests[-1].json()["messages"] if one.get("tool_calls")]
+                    given = decode(asked["tool_calls"][0]["function"]["arguments"].encode())
+                    assert isinstance(given, dict), (place, name)
+                    check_depth([given], None)
+
+    run(work(), timeout=50)
 
 
 IGNORED = {

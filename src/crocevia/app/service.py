@@ -100,7 +100,7 @@ async def _running(settings: Settings, home: Home, database: Database, log: Logg
     try:
         await asyncio.to_thread(WorkspaceFiles(home.files).sweep)
         await catalogue.start()
-        await stack.enter_async_context(watch_store(database, log))
+        await stack.enter_async_context(watch_store(database, queue, log))
         money = await stack.enter_async_context(open_money(database, catalogue, signer, fetcher, log))
         gateway = await stack.enter_async_context(
             open_gateway(settings, database, catalogue, engines.get, queue, money.spend, Intake(fetcher, workers), log)

@@ -1,4 +1,4 @@
-"""Tells the operator when the store takes no writes, and when it does again: callers only see a 503."""
+"""Tells the operator when the store takes no writes or is late with them, and when it is well again."""
 
 from __future__ import annotations
 
@@ -20,10 +20,21 @@ class Store(Protocol):
     failing_because: str
 
 
+class Records(Protocol):
+    """The part of `runtime.records.CallRecords` that is needed here."""
+
+    late: int
+
+
 @asynccontextmanager
-async def watch_store(store: Store, log: Logger, *, every: float = _LOOK_SECONDS) -> AsyncIterator[None]:
-    """Log each failure of the store once, and its end, as long as the block runs. every: seconds."""
-    task = asyncio.create_task(_watch(store, log, every))
+async def watch_store(
+    store: Store, records: Records, log: Logger, *, every: float = _LOOK_SECONDS
+) -> AsyncIterator[None]:
+    """Log each failure of the store once, its end, and calls that did not wait for it, as long as the block runs.
+
+    every: seconds.
+    """
+    task = asyncio.create_task(_watch(store, records, log, every))
     try:
         yield
     finally:
@@ -31,9 +42,15 @@ async def watch_store(store: Store, log: Logger, *, every: float = _LOOK_SECONDS
         await asyncio.wait([task])
 
 
-async def _watch(store: Store, log: Logger, every: float) -> None:
+async def _watch(store: Store, records: Records, log: Logger, every: float) -> None:
     told: float | None = None
+    late = 0
     while True:
+        if records.late != late:
+            log.warning(
+                "the store is busy; calls without a budget go on, and are recorded late", calls=records.late - late
+            )
+            late = records.late
         since = store.failing_since
         if since is not None and told is None:
             log.error("the store takes no writes; calls are refused until it does", reason=store.failing_because)

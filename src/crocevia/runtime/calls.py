@@ -101,7 +101,7 @@ class Call:
         self._loop = asyncio.get_running_loop()
         self._opened = self._progress = self._loop.time()
         self._first: float | None = None
-        self._over = False
+        self._over = self._late = False
         self._labels: Labels | None = None
         self._stream = self._ask()
         self._task: asyncio.Task[object] | None = None
@@ -147,7 +147,7 @@ class Call:
     async def __anext__(self) -> list[ModelEvent]:
         try:
             if self._first is None:
-                await recorded(self._attempt.durable)
+                self._late |= not await recorded(self._attempt.durable, must=self._charge.budgeted)
             batch = await self._stream.__anext__()
         except StopAsyncIteration:
             self._heard_out()
@@ -252,6 +252,8 @@ class Call:
             notes["left_out"] = list(self.fold.left_out)
         if self.fold.stop is StopReason.INCOMPLETE:
             notes["stopped"] = self.fold.stop_word or "unknown"
+        if self._late:
+            notes["recorded_late"] = True
         return notes or None
 
     def _ending(self, error: BaseException | None) -> tuple[str, EndedBy]:

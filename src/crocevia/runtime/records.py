@@ -1,6 +1,6 @@
 """What running and finished calls leave behind, written in groups: a call is durable before its provider is asked.
 
-How a call ended is never waited for.
+How a call ended is never waited for. A store that is busy holds calls up for a moment, not for ever: see `recorded`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
-from crocevia.core.errors import GatewayError
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.storage.records import FallbackCall, OpenedCall, SettledCall, fall_back, open_calls, settle_calls
 
 if TYPE_CHECKING:
@@ -20,8 +20,11 @@ GATHER_SECONDS: Final = 0.025
 OPENING_SECONDS: Final = 0.005
 """Between two groups of calls that wait to be durable; one that comes after a pause goes at once."""
 
+PATIENCE_SECONDS: Final = 1.0
+"""How long a call waits for a store that is busy: locked by another process, or on a disk that stalls."""
+
 Durable: TypeAlias = asyncio.Future[Exception | None]
-"""Done once a call's record is durable; its result says why it never will be."""
+"""Done once a call's record is durable; its result says why it never will be, or not yet (TimeoutError)."""
 
 
 class RecordStore(Protocol):
@@ -30,18 +33,23 @@ class RecordStore(Protocol):
     failing_since: float | None
 
     def post(self, work: Callable[[Transaction], object]) -> None: ...
-    def submit(self, work: Callable[[Transaction], Any], done: Callable[[Any, Exception | None], None]) -> None: ...
+    def submit(
+        self, work: Callable[[Transaction], Any], done: Callable[[Any, Exception | None], None], *, kept: bool
+    ) -> None: ...
 
 
 class _Opening(NamedTuple):
     record: OpenedCall | FallbackCall
     durable: Durable
+    patience: asyncio.TimerHandle
 
 
 class CallRecords:
     """Queues records for the store. What comes within `gather` seconds is one unit of work: one wake-up of the
     writer's thread, which would otherwise fight the event loop for the interpreter at every call, and one commit, which
     costs as much as many rows. Calls that wait are one group per `opening` seconds and one at a time.
+
+    late: how many calls waited longer than `patience` seconds; their rows are written as soon as the store takes them.
     """
 
     __slots__ = (
@@ -50,14 +58,25 @@ class CallRecords:
         "_latest",
         "_opening",
         "_opening_timer",
+        "_patience",
         "_spacing",
         "_store",
         "_timer",
         "_waiting",
+        "late",
     )
 
-    def __init__(self, store: RecordStore, *, gather: float = GATHER_SECONDS, opening: float = OPENING_SECONDS) -> None:
+    def __init__(
+        self,
+        store: RecordStore,
+        *,
+        gather: float = GATHER_SECONDS,
+        opening: float = OPENING_SECONDS,
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
+        self.late = 0
         self._store = store
+        self._patience = patience
         self._gather = gather
         self._spacing = opening
         self._opening: list[_Opening] = []
@@ -74,8 +93,9 @@ class CallRecords:
 
     def open(self, record: OpenedCall | FallbackCall) -> Durable:
         """Queue a call's record. Await `recorded` of what is returned before its provider is asked."""
-        durable: Durable = asyncio.get_running_loop().create_future()
-        self._opening.append(_Opening(record, durable))
+        loop = asyncio.get_running_loop()
+        durable: Durable = loop.create_future()
+        self._opening.append(_Opening(record, durable, loop.call_later(self._patience, self._run_out, durable)))
         self._hasten()
         return durable
 
@@ -94,6 +114,15 @@ class CallRecords:
         waiting, self._waiting = self._waiting, []
         if waiting:
             self._store.post(lambda tx: settle_calls(tx, waiting))
+
+    def _run_out(self, durable: Durable) -> None:
+        if durable.done():
+            return
+        if self.failing:  # it will not be taken soon, and no call is admitted meanwhile
+            durable.set_result(GatewayError(Reason.UNAVAILABLE, retry_after=1))
+        else:
+            self.late += 1
+            durable.set_result(TimeoutError())
 
     def _hasten(self) -> None:
         if self._opening and not self._in_flight and self._opening_timer is None:
@@ -121,18 +150,26 @@ class CallRecords:
             self._hasten()
 
         try:
-            self._store.submit(lambda tx: _open(tx, [one.record for one in group]), done)
+            # Kept: how a call ended may be queued behind it already.
+            self._store.submit(lambda tx: _open(tx, [one.record for one in group]), done, kept=True)
         except GatewayError as error:
             _tell(group, error)
         else:
             self._in_flight += 1
 
 
-async def recorded(durable: Durable) -> None:
-    """Wait until a call's record is durable. Raises GatewayError(UNAVAILABLE) if the store did not take it."""
+async def recorded(durable: Durable, *, must: bool = True) -> bool:
+    """Wait until a call's record is durable. False, where it need not be (`must`): the store is busy, and will take it
+    later. Raises GatewayError(UNAVAILABLE) if the store does not take it.
+    """
     failure = durable.result() if durable.done() else await durable
-    if failure is not None:
+    if failure is None:
+        return True
+    if not isinstance(failure, TimeoutError):
         raise failure
+    if must:
+        raise GatewayError(Reason.UNAVAILABLE, retry_after=1)
+    return False
 
 
 def _open(tx: Transaction, records: list[OpenedCall | FallbackCall]) -> None:
@@ -142,5 +179,6 @@ def _open(tx: Transaction, records: list[OpenedCall | FallbackCall]) -> None:
 
 def _tell(group: list[_Opening], error: Exception | None) -> None:
     for one in group:
-        if not one.durable.done():  # its call was cut
+        one.patience.cancel()
+        if not one.durable.done():  # its call was cut, or went on
             one.durable.set_result(error)

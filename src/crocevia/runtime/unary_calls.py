@@ -84,7 +84,7 @@ class UnaryCall:
     async def __aenter__(self) -> UnaryCall:
         self._task = asyncio.current_task()
         try:
-            await recorded(self._durable)
+            await recorded(self._durable, must=self._charge.budgeted)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise

@@ -100,6 +100,7 @@ class _Job(NamedTuple):
     work: Work[Any]
     loop: asyncio.AbstractEventLoop | None  # None: posted
     done: Done
+    kept: bool  # tried again while the store takes nothing
 
 
 class _Outcome(NamedTuple):
@@ -213,13 +214,14 @@ class Database:
             raise
         return await future
 
-    def submit(self, work: Work[Any], done: Done) -> None:
+    def submit(self, work: Work[Any], done: Done, *, kept: bool = False) -> None:
         """Queue `work` and return; `done` is called in this event loop with its value once that is durable, or with
-        what `write` would raise. The caller bounds what it submits. Raises GatewayError(UNAVAILABLE) after `close`.
+        what `write` would raise. kept: a store that takes nothing is tried again, as for `post`, and nobody is told.
+        The caller bounds what it submits. Raises GatewayError(UNAVAILABLE) after `close`.
         """
         if self._closing.is_set():
             raise GatewayError(Reason.UNAVAILABLE)
-        self._queue.put(_Job(work, asyncio.get_running_loop(), done))
+        self._queue.put(_Job(work, asyncio.get_running_loop(), done, kept))
 
     def post(self, work: Work[object]) -> None:
         """Queue `work` and return; it is tried until it is written, in the order of posting.
@@ -227,7 +229,7 @@ class Database:
         After `close` it is reported instead: nobody would write it.
         """
         if self._writer.is_alive():
-            self._queue.put(_Job(work, None, _nobody))
+            self._queue.put(_Job(work, None, _nobody, kept=True))
         else:
             self._report(GatewayError(Reason.UNAVAILABLE))
 
@@ -302,7 +304,7 @@ class Database:
         return open_, batch
 
     def _commit(self, batch: list[_Job]) -> list[_Job]:
-        """Write one group; the posted works to try again if the store would not."""
+        """Write one group; the works to try again if the store would not."""
         if not batch:
             return []
         try:
@@ -318,8 +320,8 @@ class Database:
                 self.failing_since = time.monotonic()
             refused = GatewayError(Reason.UNAVAILABLE)
             refused.__cause__ = error
-            self._settle([_Outcome(job, None, refused) for job in batch if job.loop is not None])
-            return [job for job in batch if job.loop is None]
+            self._settle([_Outcome(job, None, refused) for job in batch if not job.kept])
+            return [job for job in batch if job.kept]
         self.failing_since = None
         self._settle(outcomes)
         return []

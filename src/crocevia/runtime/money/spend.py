@@ -73,6 +73,11 @@ class Charge:
         return self.rates is not None and not self.rates.free
 
     @property
+    def budgeted(self) -> bool:
+        """Whether it counts against a budget."""
+        return self._spend.budget(self.project).daily is not None
+
+    @property
     def reserved_usd(self) -> float | None:
         """What the call may cost at most; None if nobody knows."""
         return None if self.rates is None else usd(self._reservation.estimate)
