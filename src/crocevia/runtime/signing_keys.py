@@ -75,6 +75,10 @@ class Signer:
             self._seen = names
         return self._keys
 
+    def has(self, kid: str) -> bool:
+        """Whether this key is there still."""
+        return any(key.id == kid for key in self.keys())
+
     def current(self) -> SigningKey:
         """The key that signs now: the newest that has been published long enough."""
         known = self.keys()
@@ -130,6 +134,12 @@ class Signer:
 
     def _key_of(self, signed: GuestProtocol) -> OKPKey:
         return self._by_id[signed.headers()["kid"]].jwk
+
+
+def signer_of(token: str) -> str:
+    """The id of the key that signed a token; only of one that `Signer.verify_jwt` took."""
+    kid: str = msgspec.json.decode(unbase64url(token.partition(".")[0]))["kid"]
+    return kid
 
 
 @contextmanager

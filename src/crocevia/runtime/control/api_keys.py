@@ -12,7 +12,7 @@ import msgspec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.runtime.catalogue import digest
-from crocevia.runtime.signing_keys import Signer
+from crocevia.runtime.signing_keys import Signer, signer_of
 from crocevia.storage import api_keys as rows
 from crocevia.storage.api_keys import ApiKey
 from crocevia.storage.database import Database, Transaction
@@ -43,12 +43,15 @@ class Minted(msgspec.Struct, frozen=True):
 
 
 class Principal(msgspec.Struct, frozen=True):
-    """Who is asking: a user, by a key. expires_at: Unix seconds."""
+    """Who is asking: a user, by a key."""
 
     user_id: str
     key_id: str
     scopes: tuple[str, ...]
     expires_at: float | None
+    """Unix seconds."""
+    signed_by: str
+    """The home's key that signed it: it ends with that one, too."""
 
 
 def mint(
@@ -148,13 +151,13 @@ class ApiKeys:
             look.set()
 
     async def ended(self, principal: Principal) -> None:
-        """Return once the principal's key has been revoked or has expired."""
+        """Return once the principal's key has been revoked, has expired or has lost the key that signed it."""
         look = asyncio.Event()
         self._looks.add(look)
         try:
             while True:
                 look.clear()  # before looking: what happens meanwhile sets it again
-                if not await self._holds(principal.key_id):
+                if not await self._holds(principal):
                     return
                 left = _LONGEST_WAIT if principal.expires_at is None else principal.expires_at - self._clock()
                 try:
@@ -165,9 +168,9 @@ class ApiKeys:
         finally:
             self._looks.discard(look)
 
-    async def _holds(self, key_id: str) -> bool:
-        found = await self._database.read(lambda tx: rows.find(tx, key_id))
-        return found is not None and found.holds(self._clock())
+    async def _holds(self, principal: Principal) -> bool:
+        found = await self._database.read(lambda tx: rows.find(tx, principal.key_id))
+        return found is not None and found.holds(self._clock()) and self._signer.has(principal.signed_by)
 
     async def _recognise(self, token: str) -> Principal:
         head, jwt = token[: len(PREFIX) + 26], token[len(PREFIX) + 26 :]
@@ -177,7 +180,7 @@ class ApiKeys:
             generation = self._generation
             found = await self._database.read(lambda tx: rows.find_by_digest(tx, hashed))
             if found is not None and found.holds(self._clock()):
-                principal = Principal(found.user_id, found.id, found.scopes, found.expires_at)
+                principal = Principal(found.user_id, found.id, found.scopes, found.expires_at, signer_of(jwt))
                 if generation == self._generation:
                     self._remember(token, principal)
                 return principal
