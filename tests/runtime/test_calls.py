@@ -13,6 +13,8 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ModelEvent, UsageReported
 from crocevia.core.usage import Usage
+from crocevia.engines.upstream.errors import from_status
+from crocevia.runtime.calls import usage_without_answer
 from crocevia.runtime.gateway import CallDraft, CallLimits, Cut
 from tests.aio import run
 from tests.doors.pepper.asgi import ask, start
@@ -308,3 +310,25 @@ def test_a_caller_may_leave_while_the_record_is_on_its_way() -> None:
     place = run(work())
     place.nothing_left()
     assert place.records.settled[0].outcome == "cancelled"
+
+
+@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 413, 422, 429, 500, 502, 503, 504, 529])
+def test_a_provider_that_answers_with_an_error_bills_nothing(status: int) -> None:
+    for body in (b"", b'{"error":{"type":"x","message":"y"}}', b"<html>"):
+        assert usage_without_answer(from_status(status, body, None)) == Usage(input_tokens=0, output_tokens=0)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        GatewayError(Reason.UPSTREAM_TIMEOUT),
+        GatewayError(Reason.UPSTREAM_CUT),
+        GatewayError(Reason.UPSTREAM_MALFORMED),
+        GatewayError(Reason.TOOL_ARGUMENTS_MALFORMED, tool="x"),
+        GatewayError(Reason.INTERNAL),
+        ValueError("a fault of ours"),
+    ],
+    ids=lambda error: str(error),
+)
+def test_of_a_call_that_may_have_been_answered_nobody_knows_what_it_cost(error: Exception) -> None:
+    assert usage_without_answer(error) == Usage()

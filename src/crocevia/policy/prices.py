@@ -48,10 +48,12 @@ FREE: Final = Rates(0, 0, 0, 0)
 
 
 def cost(usage: Usage, rates: Rates | None) -> int | None:
-    """Nano-dollars of one call, rounded up; None if the price or the tokens are unknown.
+    """Nano-dollars of one call, rounded up; None if the price or the tokens are unknown, unless there were none.
 
     The cache fields are parts of `input_tokens`, each with its own price.
     """
+    if usage.input_tokens == 0 and usage.output_tokens == 0:
+        return 0
     if rates is None:
         return None
     if rates.free:

@@ -49,6 +49,28 @@ _CUTS: Final[dict[Cut, tuple[str, EndedBy, Reason | None]]] = {
     Cut.TIMED_OUT: (Code.UPSTREAM_TIMEOUT.value, "gateway", Reason.UPSTREAM_TIMEOUT),
     Cut.DRAINED: (Code.DRAINING.value, "gateway", Reason.DRAINING),
 }
+# A provider that says one of these instead of an answer bills nothing, and nor does one that was never asked. Of all
+# else (silence, half an answer, one that cannot be read) nobody knows.
+_UNBILLED_CODES: Final = frozenset(
+    {
+        Code.INVALID_REQUEST,
+        Code.UNSUPPORTED,
+        Code.UNAVAILABLE,
+        Code.REFUSED,
+        Code.UPSTREAM_OVERLOADED,
+        Code.UPSTREAM_REJECTED,
+    }
+)
+_UNBILLED: Final = frozenset(
+    {
+        Reason.UPSTREAM_FAILED,
+        Reason.UPSTREAM_UNREACHABLE,
+        Reason.UPSTREAM_UNTRUSTED,
+        Reason.UPSTREAM_KEY_REFUSED,
+        Reason.UPSTREAM_QUOTA,
+    }
+)
+_NOTHING: Final = Usage(input_tokens=0, output_tokens=0)
 _PROVIDER_FAULTS: Final = frozenset(
     {
         Code.REFUSED,
@@ -101,6 +123,7 @@ class Call:
         self._loop = asyncio.get_running_loop()
         self._opened = self._progress = self._loop.time()
         self._first: float | None = None
+        self._unanswered: Usage | None = None  # what it consumed, if a failure came in place of the first word
         self._over = self._late = False
         self._labels: Labels | None = None
         self._stream = self._ask()
@@ -153,7 +176,7 @@ class Call:
             self._heard_out()
             raise
         except GatewayError as failure:
-            if failure.code is not Code.UPSTREAM_REJECTED or self._first is not None or not self._fell_back():
+            if self._first is not None or not self._fell_back(failure):
                 raise
             return await self.__anext__()
         self._progress = self._loop.time()
@@ -197,10 +220,13 @@ class Call:
         self._labels = Labels(route.asked.request, route.fitted) if route.request.tools else None
         return route.engine.call(route.request, deadline=self._opened + self._limits.overall)
 
-    def _fell_back(self) -> bool:
-        fallback, self._fallback = self._fallback, None
-        following = fallback(self._attempt) if fallback is not None else None
+    def _fell_back(self, failure: GatewayError) -> bool:
+        """Whether somebody else is asked, after this in place of the first word."""
+        following = None
+        if failure.code is Code.UPSTREAM_REJECTED and self._fallback is not None:
+            following, self._fallback = self._fallback(self._attempt), None
         if following is None:
+            self._unanswered = usage_without_answer(failure)
             return False
         self._attempt = following
         self._stream = self._ask()
@@ -264,13 +290,21 @@ class Call:
         return failing(self.cut, error)
 
     def _usage(self) -> Usage:
-        # A provider that failed before its first word has most likely billed nothing; one that was cut may have.
+        if self._unanswered is not None:
+            return self._unanswered
+        # Who was cut before the first word may be billed for the prompt all the same.
         if self.fold.stop is None and (self._first is not None or self.cut is not None):
             return known_usage(self.request, self.fold.answer())
         usage = self.fold.usage
         if self.fold.stop is not None and self._charge.counts and None in (usage.input_tokens, usage.output_tokens):
             return known_usage(self.request, self.fold.answer())
         return usage
+
+
+def usage_without_answer(error: BaseException) -> Usage:
+    """What a call consumed whose provider said this instead of an answer: nothing, or nobody knows."""
+    spared = isinstance(error, GatewayError) and (error.reason in _UNBILLED or error.code in _UNBILLED_CODES)
+    return _NOTHING if spared else Usage()
 
 
 def failing(cut: Cut | None, error: BaseException | None) -> tuple[str, EndedBy]:

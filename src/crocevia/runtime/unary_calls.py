@@ -14,7 +14,7 @@ from crocevia.core.calls import ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
-from crocevia.runtime.calls import Cut, failing, just_ends
+from crocevia.runtime.calls import Cut, failing, just_ends, usage_without_answer
 from crocevia.runtime.money.spend import Charge
 from crocevia.runtime.records import Durable, recorded
 from crocevia.storage.records import EndedBy, SettledCall
@@ -97,6 +97,8 @@ class UnaryCall:
         assert task is not None
         self._permit.release()
         ended: tuple[str, EndedBy] = ("ok", "model") if error is None else failing(self.cut, error)
+        if error is not None and self.cut is None and self._usage == Usage():
+            self._usage = usage_without_answer(error)
         self._on_end(
             self,
             SettledCall(

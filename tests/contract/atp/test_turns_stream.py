@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from crocevia.core.catalogue import Prices
 from crocevia.core.turn import entries as e
 from crocevia.doors.atp.capabilities import CAPABILITIES_2, CAPABILITIES_3
 from crocevia.doors.atp.events import DATA, EVENT_TYPES, NOT_EMITTED
@@ -183,6 +184,32 @@ def test_a_snapshot_with_a_cost_that_nobody_knows_is_refused_whole() -> None:
         assert part.status == 200
 
     play(HELLO, work)
+
+
+@requirement("T-SSE-5")
+def test_a_provider_that_refuses_has_cost_nothing_and_the_snapshot_says_so() -> None:
+    known = ("overloaded", "failed", "refused", "rejected")
+    script = {
+        "main": [
+            *({"when": {"contains": error}, "say": [{"error": error}]} for error in (*known, "timeout")),
+            {"say": [{"text": "Hi."}]},
+        ]
+    }
+
+    async def work(place: Theatre) -> None:
+        chat = await place.chat()
+        watcher = await place.watch(chat)
+        for error in known:
+            end = await watcher.end(await place.say(chat, error))
+            assert (end["type"], end["data"]["cost"], end["data"]["chat_cost"]) == ("turn.failed", 0.0, 0.0), error
+        end = await watcher.end(await place.say(chat, "hi"))
+        assert end["data"]["cost"] > 0 and end["data"]["chat_cost"] == end["data"]["cost"]
+        assert (await place.watch(chat, version=2, headers={VERSION: "2"})).status == 200
+        end = await watcher.end(await place.say(chat, "timeout"))  # it may have answered, and nobody heard it
+        assert end["data"]["cost"] is None
+        assert (await place.watch(chat, version=2, headers={VERSION: "2"})).status == 426
+
+    play(script, work, prices=Prices(input=1.0, output=1.0))
 
 
 @requirement("T-SSE-5")
