@@ -58,6 +58,8 @@ class ModelRunner:
         self._budget = budget
         self._observer = observer
         self._retry_after: dict[str, float] = {}
+        self._asked = asyncio.Event()
+        """Set once the first call of an agent is admitted or refused: the title's money comes after the answer's."""
         self._titled = asyncio.Event()
         self._title_overdue = asyncio.Event()
 
@@ -73,7 +75,10 @@ class ModelRunner:
         if agent is None:
             driver.post(attempt.failed(AGENT_GONE, CallCost()))
         else:
-            await self._attempt(driver, instance, agent, attempt, want.separator)
+            try:
+                await self._attempt(driver, instance, agent, attempt, want.separator)
+            finally:
+                self._asked.set()
 
     async def _attempt(
         self, driver: Driver, instance: Instance, agent: AgentSetup, attempt: Attempt, separator: str
@@ -87,6 +92,7 @@ class ModelRunner:
             route = self._gateway.route_model(driver.session.chat.user_id, model, draft)
             async with self._reserved(instance, route):
                 call = self._open(driver, instance, draft, route)
+                self._asked.set()
                 await self._stream(driver, call, writer)
                 cost = cost_of(call, instance)
                 interrupted = call.cut is not None and call.fold.stop is None
@@ -134,6 +140,9 @@ class ModelRunner:
         call = self._utility_call(driver, turn.root, (user(turn.input),), prompts.TITLE, "title")
         try:
             if not self._setup.derive_title:
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(self._settings.title_wait_seconds):
+                        await self._asked.wait()
                 await call.run(self._settings.title_seconds, self._title_overdue)
         finally:
             self._titled.set()
