@@ -66,8 +66,8 @@ long: dev ## By hand: what takes many minutes (300 kills over 60 turns, 2,000 ra
 	$(BIN)/python -m pytest -q tests -m long $(ARGS)
 
 check: dev ## Format, lint, types, imports, dependencies, shape
-	$(BIN)/ruff format --check src tests bench examples sdk
-	$(BIN)/ruff check src tests bench examples sdk
+	$(BIN)/ruff format --check src tests bench examples sdk conformance
+	$(BIN)/ruff check src tests bench examples sdk conformance
 	$(BIN)/mypy
 	cd sdk/python && $(abspath $(BIN))/mypy src
 	$(BIN)/lint-imports --no-cache
@@ -79,8 +79,8 @@ newer: dev ## Whether a newer version exists of what pyproject.toml caps
 	@$(BIN)/python scripts/newer.py
 
 format: dev ## Let ruff format and mend what it can
-	$(BIN)/ruff check --fix src tests bench examples sdk
-	$(BIN)/ruff format src tests bench examples sdk
+	$(BIN)/ruff check --fix src tests bench examples sdk conformance
+	$(BIN)/ruff format src tests bench examples sdk conformance
 
 bench: dev ## CPU per request and per token beside nginx; the event log beside its bars
 	$(BIN)/python -m bench

@@ -14,7 +14,7 @@ from typing import Any
 
 import httpx2
 import msgspec
-from fake_server import FakeServer
+from conformance.runner.fake_server import FakeServer
 from scenario import load
 
 EXAMPLES = Path(__file__).resolve().parents[3] / "examples/envai"

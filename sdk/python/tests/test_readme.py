@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from fake_server import FakeServer
+from conformance.runner.fake_server import FakeServer
 from scenario import load
 
 import envai_client as sdk

@@ -16,7 +16,9 @@ from typing import Any
 import httpx2
 import msgspec
 import pytest
-from fake_server import FakeServer
+from conformance.runner.cases import Play
+from conformance.runner.fake_server import FakeServer
+from driver import SdkDriver
 from scenario import Edition, load
 
 import envai_client as sdk
@@ -136,11 +138,9 @@ class Endless:
 
 @pytest.mark.parametrize("case", [c for c in load("tools/scenarios.json")], ids=lambda case: case["name"])
 def test_no_tool_flow_says_an_argument_or_an_output(case: dict[str, Any], tmp_path: Path) -> None:
-    from scenario import Play
-
     heard = Overheard()
-    options = {**case["options"], "logger": heard.logger, "observer": heard.observe}
-    asyncio.run(Play({**case, "options": options}, "async", tmp_path).run())
+    driver = SdkDriver("async", logger=heard.logger, observer=heard.observe)
+    asyncio.run(Play(case, driver, tmp_path).run())
     said = heard.text.getvalue()
     assert "EventReceived" in said
     for secret in ("a@example.com", "sent", "mallory", "secret", "😀", "xxxxxxxx"):

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fake_server import FakeServer
+from conformance.runner.fake_server import FakeServer
 from scenario import EDITIONS, Edition, load
 
 import envai_client as sdk

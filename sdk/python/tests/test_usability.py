@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx2
 import pytest
-from fake_server import FakeServer
+from conformance.runner.fake_server import FakeServer
 from fixture_parts import CHAT, TURN
 from scenario import EDITIONS, Edition, load
 
