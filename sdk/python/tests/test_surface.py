@@ -41,6 +41,13 @@ def test_every_operation_has_its_method_and_keeps_its_id(operation: dict[str, An
     assert (row.method, row.path) == (operation["method"], operation["path"])
 
 
+def test_the_inventory_of_events_is_current() -> None:
+    sys.path.insert(0, str(ROOT / "scripts"))
+    from extract_events import inventory
+
+    assert json.loads((CONFORMANCE / "contract/events.json").read_text(encoding="utf-8")) == inventory()
+
+
 def test_only_the_two_operations_that_are_no_client_methods_lack_a_facade() -> None:
     hidden = {operation["id"] for operation in CONTRACT["operations"] if not operation["sdk"]}
     assert hidden == {"testGenerateImage", "handleProviderWebhook"}
