@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol
 
-if TYPE_CHECKING:
-    from crocevia.app.protocol import Protocol
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.server import ServerState
 
 Application = Callable[..., Awaitable[None]]
 
@@ -23,20 +24,36 @@ _BROKEN: Final = [
 ]
 
 
+class HttpConnection(Protocol):
+    """What an exchange needs of the connection it runs on."""
+
+    transport: asyncio.Transport
+    flow: FlowControl
+    loop: asyncio.AbstractEventLoop
+    logger: logging.Logger
+    server_state: ServerState
+
+    def on_response_complete(self) -> None:
+        """Begin the next request that waits."""
+
+    def leave(self) -> None:
+        """Close once the peer has read the answer."""
+
+
 class Exchange:
-    """It is the `receive` of its application, which besides can be told of a hang-up without asking: `on_hangup`.
+    """Acts as the ASGI `receive` callable, and can also notify of a disconnect: `on_hangup`.
 
     The head of an answer goes out together with what follows it in the same turn of the loop: one system call less.
     """
 
     __slots__ = (
         "_chunked",
+        "_connection",
         "_head",
         "_headless",
         "_hung_up",
         "_left",
         "_news",
-        "_protocol",
         "_waking",
         "asks",
         "body",
@@ -48,7 +65,7 @@ class Exchange:
         "scope",
     )
 
-    def __init__(self, protocol: Protocol, scope: dict[str, Any], *, asks: bool, keep_alive: bool) -> None:
+    def __init__(self, connection: HttpConnection, scope: dict[str, Any], *, asks: bool, keep_alive: bool) -> None:
         """asks: the client sends no body before it is told to (`Expect: 100-continue`)."""
         self.scope = scope
         self.asks = asks
@@ -56,7 +73,7 @@ class Exchange:
         self.body: bytes | bytearray = b""
         self.more_body = True
         self.disconnected = self.response_started = self.response_complete = False
-        self._protocol = protocol
+        self._connection = connection
         self._headless = scope["method"] == "HEAD"
         self._chunked = False
         self._left: int | None = 0  # bytes of the body that the head promised and that are still to come
@@ -70,20 +87,20 @@ class Exchange:
         try:
             await application(self.scope, self, self.send)
         except asyncio.CancelledError:  # the process ends
-            self._protocol.transport.abort()
+            self._connection.transport.abort()
             raise
         except BaseException as error:
-            self._protocol.logger.error("Exception in ASGI application\n", exc_info=error)
+            self._connection.logger.error("Exception in ASGI application\n", exc_info=error)
             await self._break_off()
         else:
             if not (self.response_complete or self.disconnected):
-                self._protocol.logger.error("ASGI callable returned without completing response.")
+                self._connection.logger.error("ASGI callable returned without completing response.")
                 await self._break_off()
 
     async def _break_off(self) -> None:
         if self.response_started:
             self._flush()
-            self._protocol.transport.close()
+            self._connection.transport.close()
             return
         await self.send({"type": "http.response.start", "status": 500, "headers": _BROKEN})
         await self.send({"type": "http.response.body", "body": b"Internal Server Error"})
@@ -92,13 +109,13 @@ class Exchange:
 
     async def __call__(self) -> dict[str, Any]:
         """`receive`: the next piece of the body, or that the client is gone or has its answer."""
-        protocol = self._protocol
+        connection = self._connection
         if self.asks:
             self.asks = False
-            if not (self.disconnected or protocol.transport.is_closing()):
-                protocol.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
+            if not (self.disconnected or connection.transport.is_closing()):
+                connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
         if not (self._news or self.disconnected or self.response_complete):
-            protocol.flow.resume_reading()
+            connection.flow.resume_reading()
             if self._waking is None:
                 self._waking = asyncio.Event()
             await self._waking.wait()
@@ -106,7 +123,7 @@ class Exchange:
         self._news = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
-        protocol.flow.resume_reading()
+        connection.flow.resume_reading()
         body, self.body = self.body, b""
         return {"type": "http.request", "body": bytes(body), "more_body": self.more_body}
 
@@ -120,9 +137,9 @@ class Exchange:
         self._hung_up = then
         if then is None:
             return
-        self._protocol.flow.resume_reading()  # else nobody would see it
+        self._connection.flow.resume_reading()  # else nobody would see it
         if self.disconnected:
-            self._protocol.loop.call_soon(self._tell)
+            self._connection.loop.call_soon(self._tell)
 
     def add_body(self, data: bytes) -> None:
         if self.body:  # in pieces: adding up bytes would copy them with every piece
@@ -159,7 +176,7 @@ class Exchange:
 
     async def send(self, message: dict[str, Any]) -> None:
         """`send`: the head, then the body. Waits while the client does not read."""
-        flow = self._protocol.flow
+        flow = self._connection.flow
         if flow.write_paused and not self.disconnected:
             await flow.drain()
         if self.disconnected:
@@ -173,7 +190,7 @@ class Exchange:
             raise RuntimeError(f"Unexpected ASGI message '{kind}'")
 
     def _start(self, status: int, headers: Any) -> None:
-        lines = [*self._protocol.server_state.default_headers, *headers]
+        lines = [*self._connection.server_state.default_headers, *headers]
         self._chunked = measured = False
         for name, value in lines:
             if name == b"content-length":
@@ -192,7 +209,7 @@ class Exchange:
         self.response_started = True
         self.asks = False
         self._head = (_STATUS_LINES.get(status) or b"HTTP/1.1 %d \r\n" % status) + head + b"\r\n"
-        self._protocol.loop.call_soon(self._flush)
+        self._connection.loop.call_soon(self._flush)
 
     def _is_short(self) -> bool:
         """Whether the rest of the body is cheaper to pass over than a new connection."""
@@ -219,7 +236,7 @@ class Exchange:
         if self._head:
             data, self._head = self._head + data, b""
         if data:
-            self._protocol.transport.write(data)
+            self._connection.transport.write(data)
         if not more:
             self._end()
 
@@ -236,8 +253,8 @@ class Exchange:
 
     def _flush(self) -> None:
         head, self._head = self._head, b""
-        if head and not self._protocol.transport.is_closing():
-            self._protocol.transport.write(head)
+        if head and not self._connection.transport.is_closing():
+            self._connection.transport.write(head)
 
     def _end(self) -> None:
         self.response_complete = True
@@ -245,8 +262,8 @@ class Exchange:
         self._hung_up = None
         self._wake()
         if self.keep_alive:
-            self._protocol.on_response_complete()
+            self._connection.on_response_complete()
         elif self.more_body:
-            self._protocol.leave()
+            self._connection.leave()
         else:
-            self._protocol.transport.close()
+            self._connection.transport.close()

@@ -16,7 +16,10 @@ from crocevia.config import Auth, Files, Images, ResponsesSettings, ServerSettin
 from crocevia.core.forwarding import address, networks
 from crocevia.core.logger import Logger
 from crocevia.documents.fetch import FetchPolicy
-from crocevia.doors.responses import Background, Services, Targets, responses_door
+from crocevia.doors.responses.door import responses_door
+from crocevia.doors.responses.run import Background
+from crocevia.doors.responses.services import Services
+from crocevia.doors.responses.targets import Targets
 from crocevia.engines.e5.engine import E5Engine, is_installed
 from crocevia.runtime.answers_store import Responses
 from crocevia.runtime.control.context import Control

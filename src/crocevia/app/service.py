@@ -33,7 +33,7 @@ from crocevia.doors.atp import atp_door
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
 from crocevia.doors.pepper import pepper_door
-from crocevia.doors.responses import Background
+from crocevia.doors.responses.run import Background
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control import chat_attachments
 from crocevia.runtime.control.context import open_control

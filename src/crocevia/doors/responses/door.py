@@ -8,8 +8,9 @@ from typing import Any, Final
 from crocevia.asgi.document import About, describing
 from crocevia.asgi.http import SOCKET, Door, Operation
 from crocevia.core import json
-from crocevia.doors.responses import chat, compact, create, embeddings, models, plan, queries, socket, stored, wire
+from crocevia.doors.responses import compact, create, embeddings, models, plan, queries, socket, stored, wire
 from crocevia.doors.responses.caller import READ, WRITE, authenticate
+from crocevia.doors.responses.chat import completions
 from crocevia.doors.responses.chat import wire as chat_wire
 from crocevia.doors.responses.errors import refuse
 from crocevia.doors.responses.run import Background
@@ -143,7 +144,7 @@ def chat_rows(services: Services, embedder: embeddings.Embedder, max_body: int) 
             "createChatCompletion",
             "POST",
             "/v1/chat/completions",
-            partial(chat.complete, services),
+            partial(completions.complete, services),
             "One answer in the form of chat completions; with `stream` as server-sent events.",
             rule=WRITE,
             max_body=max_body,
