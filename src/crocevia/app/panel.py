@@ -12,8 +12,8 @@ from crocevia.asgi.types import Application
 from crocevia.config import Settings
 from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.pepper import agent_door
 from crocevia.doors.pepper.caller import Identify
+from crocevia.doors.pepper.door import agent_door
 from crocevia.engines.registry import check_engine
 from crocevia.panel import panel
 from crocevia.panel.services import PanelServices

@@ -29,10 +29,10 @@ from crocevia.core.forwarding import networks
 from crocevia.core.logger import Logger
 from crocevia.documents.fetch import Fetcher
 from crocevia.documents.workers import Workers
-from crocevia.doors.atp import atp_door
+from crocevia.doors.atp.door import atp_door
 from crocevia.doors.atp.execution import operations
 from crocevia.doors.atp.resources import TABLE as ATP_TABLE
-from crocevia.doors.pepper import pepper_door
+from crocevia.doors.pepper.door import pepper_door
 from crocevia.doors.responses.run import Background
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control import chat_attachments

@@ -15,7 +15,7 @@ from typing import Any
 
 from crocevia.asgi.http import Front, Operation
 from crocevia.asgi.site import Site
-from crocevia.doors.atp import atp_door
+from crocevia.doors.atp.door import atp_door
 from crocevia.doors.atp.resources import TABLE
 from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import Control, open_control

@@ -17,7 +17,7 @@ from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import ModelEvent, Stopped, StopReason, TextDelta, ToolCallDone, UsageReported
 from crocevia.core.messages import ToolCall
 from crocevia.core.usage import Usage
-from crocevia.doors.pepper import pepper_door
+from crocevia.doors.pepper.door import pepper_door
 from crocevia.runtime.gateway import CallLimits, Gateway
 from crocevia.runtime.intake import Intake
 from crocevia.runtime.records import Durable

@@ -1,4 +1,4 @@
-"""A request for an answer, understood whole before anything is paid for: who answers, with what, to what."""
+"""A request for an answer, understood whole before anything is paid for: it becomes a plan."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
 from crocevia.doors.responses import fields, items, options, pictures, resource, wire
+from crocevia.doors.responses.answer_plan import ENCODE, AnswerPlan, turn_of
 from crocevia.doors.responses.caller import Caller, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
@@ -26,92 +27,10 @@ from crocevia.runtime.gateway import CallDraft, Places
 from crocevia.runtime.session_turns import SessionTurn
 from crocevia.runtime.turns.run_service import ChatPosition, RunRequest, RunSpec
 
-ENCODE: Final = "responses"
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
 _MOST_CHARACTERS_PER_TOKEN: Final = 6  # beyond this no text fits: what may fit is for the provider to say
-_TICK: Final = 1e-4  # seconds
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """One answer to be made. keep: it is stored. given: the items of this request alone, as JSON.
-
-    draft: the call of a model that it is. order: the run of an agent that it is instead. past: what it goes on from.
-    turn: its right to speak in its session.
-    """
-
-    user_id: str
-    tools: Tools
-    draft: CallDraft
-    model: str
-    order: RunSpec | None
-    resource: wire.Resource
-    link: Link
-    session: str | None
-    given: bytes
-    sealing: bool
-    stream: bool
-    background: bool
-    past: tuple[StoredResponse, ...] = ()
-    turn: SessionTurn | None = None
-
-    @property
-    def keep(self) -> bool:
-        return self.resource.store or self.session is not None
-
-    def stored(
-        self, shown: wire.Resource, keep_seconds: float, events: bytes | None = None, chat: str | None = None
-    ) -> StoredResponse:
-        """The row of the answer as it is now. chat: the one in which it is a turn."""
-        now = time.time()
-        # Sessions are told in the order of time: a clock that was set back must not change it.
-        earliest = self.past[-1].created_at + _TICK if self.past else 0.0
-        return StoredResponse(
-            id=shown.id,
-            subject=self.link.subject,
-            agent=self.link.agent,
-            session=self.session,
-            previous_id=shown.previous_response_id,
-            status=shown.status,
-            visible=self.resource.store,
-            created_at=max(now, earliest),
-            expires_at=now + keep_seconds,
-            input=self.given,
-            resource=json.encode(shown),
-            events=events,
-            chat=chat,
-        )
-
-
-def revived(stored: StoredResponse) -> Plan:
-    """What is known of an answer that an earlier process began. Raises GatewayError, msgspec.MsgspecError."""
-    shown = msgspec.json.decode(stored.resource, type=wire.Resource)
-    given = [
-        wire.Tool(
-            type=tool.type,
-            name=tool.name,
-            description=tool.description,
-            parameters=Raw(bytes(tool.parameters)),
-            namespace=tool.namespace or None,
-        )
-        for tool in shown.tools
-    ]
-    choice = shown.tool_choice
-    return Plan(
-        user_id="",
-        tools=options.tools(given, choice if isinstance(choice, str) else msgspec.convert(choice, wire.Choice)),
-        draft=CallDraft(door="responses", encode=ENCODE, messages=()),
-        model="",
-        order=None,
-        resource=msgspec.structs.replace(shown, status="in_progress"),
-        link=Link(stored.subject, stored.agent, stored.session),
-        session=stored.session,
-        given=stored.input,
-        sealing=False,
-        stream=True,
-        background=shown.background,
-    )
 
 
 class _Told(msgspec.Struct):
@@ -132,7 +51,7 @@ async def make(
     local: Local | None = None,
     *,
     speaks: bool = True,
-) -> Plan:
+) -> AnswerPlan:
     """local: what the connection remembers. speaks: the answer will be part of its session, if it has one.
 
     Raises GatewayError for everything that is wrong with the request, and where the session is busy.
@@ -166,7 +85,7 @@ async def _planned(
     target: Target,
     before: _Before,
     local: Local,
-) -> Plan:
+) -> AnswerPlan:
     operator, session, chain = caller.operator, before.session, before.past.answers
     form = options.answer_format(request.text.format if request.text else None, "text.format")
     fresh = items.placed(request.input)
@@ -236,7 +155,7 @@ async def _planned(
             tool_calls=request.max_tool_calls,
             resumable=bool(request.background),
         )
-    return Plan(
+    return AnswerPlan(
         user_id=operator.user_id,
         tools=tools,
         draft=draft,
@@ -469,11 +388,6 @@ def run_spec(
         forbidden=frozenset(tool.name for tool in tools.shown) - {tool.name for tool in offered},
         resumable=resumable,
     )
-
-
-def turn_of(answer_id: str) -> str:
-    """The turn that an answer is."""
-    return "cmpl_" + answer_id.partition("_")[2]
 
 
 def position_of(

@@ -16,11 +16,11 @@ from crocevia.asgi.http import EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import TRUNCATING, StopReason, is_silent
-from crocevia.doors.responses import errors, options, plan, resource
+from crocevia.doors.responses import errors, options, resource
+from crocevia.doors.responses.answer_plan import AnswerPlan, revived, turn_of
 from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.encode import Encoder
 from crocevia.doors.responses.frames import CLOSING, DONE, Frame, sse
-from crocevia.doors.responses.plan import Plan, turn_of
 from crocevia.doors.responses.services import Services
 from crocevia.runtime.answers_store import StoredResponse
 from crocevia.runtime.gateway import Cut
@@ -37,7 +37,7 @@ class Run:
     again. must_stream: the caller can be told only by frames.
     """
 
-    def __init__(self, services: Services, plan: Plan, chat: str | None = None) -> None:
+    def __init__(self, services: Services, plan: AnswerPlan, chat: str | None = None) -> None:
         """chat: where an earlier process began it."""
         self.plan = plan
         self.resource = plan.resource
@@ -238,7 +238,7 @@ class Background:
         """Go on with what an earlier process began; where nobody can, it has failed."""
         for stored in await self._services.responses.unfinished():
             try:
-                run = Run(self._services, plan.revived(stored), stored.chat)
+                run = Run(self._services, revived(stored), stored.chat)
             except (GatewayError, msgspec.MsgspecError):
                 continue
             if stored.chat is None:

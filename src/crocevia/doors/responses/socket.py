@@ -15,6 +15,7 @@ from crocevia.asgi.types import Receive, Send
 from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import errors, plan
+from crocevia.doors.responses.answer_plan import AnswerPlan
 from crocevia.doors.responses.caller import Caller, Request
 from crocevia.doors.responses.frames import Frame
 from crocevia.doors.responses.run import Run
@@ -142,7 +143,7 @@ class _Connection:
         if self._call is not None:
             self._call.bytes_out += sum(len(data) for _, data in frames)
 
-    def _remember(self, kept: StoredResponse, made: plan.Plan) -> None:
+    def _remember(self, kept: StoredResponse, made: AnswerPlan) -> None:
         self.chains[kept.id] = [*made.past, kept]
         while len(self.chains) > REMEMBERED:
             self.chains.popitem(last=False)
