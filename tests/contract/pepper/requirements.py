@@ -159,7 +159,7 @@ REQUIREMENTS: tuple[R, ...] = (
         "P-BLK-5",
         "Blocchi modificati, sconosciuti o di un altro motore si ricostruiscono; mai un 400 del provider.",
         "Il ragionamento e i `blocchi`",
-        divergence=_SILENT + "a decidere sono `content` e `tool_calls`.",
+        divergence=_SILENT + "a decidere sono i `tool_calls`, ai quali appartengono i risultati.",
     ),
     R("P-RES-1", "Un giro aperto arrivato senza `blocchi` lo chiude la riserva.", "Il ragionamento e i `blocchi`"),
     R(

@@ -140,10 +140,6 @@ def test_in_an_open_round_changed_history_is_answered_by_the_reserve(change: Any
     run(work())
 
 
-def edit_text(message: dict[str, Any]) -> None:
-    message["content"] = "Altro."
-
-
 def edit_call(message: dict[str, Any]) -> None:
     message["tool_calls"][0]["arguments"] = {"x": {}, "n": 2}
 
@@ -156,7 +152,27 @@ def reorder(message: dict[str, Any]) -> None:
     message["blocchi"][2]["id"] = "toolu_99"
 
 
-EDITS = [edit_text, edit_call, php, reorder]
+EDITS = [edit_call, php, reorder]
+
+
+@requirement("P-BLK-3")
+@pytest.mark.parametrize("content", ["Altro.", "", None])
+def test_a_content_that_says_something_else_changes_nothing_while_the_pieces_are_there(content: str | None) -> None:
+    """Also for the reasoning that came after it."""
+
+    async def work() -> None:
+        async with talking(whole(*FIRST), whole(*LAST), whole(says("ok"))) as app:
+            await to_the_second_call(app)
+            app.messages[1]["content"] = content
+            assert (await app.call())["versione"] == "Pepper 7"
+            app.user("e adesso?")
+            app.messages[3]["content"] = content
+            await app.call()
+            found = [m["content"] for m in app.sent()["messages"] if m["role"] == "assistant"]
+            assert found == [list(FIRST), list(LAST)]
+            assert app.lost() == []
+
+    run(work())
 
 
 @requirement("P-BLK-5")

@@ -1,4 +1,4 @@
-"""`blocchi` that come back: whose they are, and whether they still say what their message says."""
+"""`blocchi` that come back: whose they are, and whether they still belong to their message."""
 
 from __future__ import annotations
 
@@ -102,10 +102,11 @@ _READERS: Final[dict[str, Callable[[Raw, _Said], None]]] = {
 }
 
 
-def read(blocks: Sequence[Raw], content: str | None, calls: Sequence[ToolCall] | None) -> Read:
-    """Compare blocks with the message they came in. None: the message leaves that to its blocks.
+def read(blocks: Sequence[Raw], calls: Sequence[ToolCall] | None) -> Read:
+    """What blocks say, compared with the calls of the message they came in; None: it leaves them to its blocks.
 
-    Blanks around the text do not count, nor how numbers and objects are spelled.
+    The message's text does not count: the protocol sends the blocks back and rebuilds nothing from it. Its calls do,
+    because results belong to them; how numbers and objects are spelled does not matter.
     """
     kinds = [_kind(block) for block in blocks]
     if not kinds:
@@ -120,7 +121,7 @@ def read(blocks: Sequence[Raw], content: str | None, calls: Sequence[ToolCall] |
             check_part(block)
             if kind in _READERS:
                 _READERS[kind](block, said)
-        same = _same_text(content, said) and (calls is None or _spelled(calls) == _spelled(said.calls))
+        same = calls is None or _spelled(calls) == _spelled(said.calls)
     except (GatewayError, msgspec.MsgspecError, RecursionError, UnicodeError):
         return Read(spoiled=UNRECOGNISED)
     if not all(_IDS[dialect].fullmatch(call.id) for call in said.calls):
@@ -141,10 +142,6 @@ def _kind(block: Raw) -> str:
         return msgspec.json.decode(block, type=_Kind).type
     except (msgspec.MsgspecError, UnicodeError):
         return ""
-
-
-def _same_text(content: str | None, said: _Said) -> bool:
-    return content is None or content.strip() == "".join(said.texts).strip()
 
 
 def _spelled(calls: Sequence[ToolCall]) -> list[tuple[str, str, Any]]:

@@ -216,9 +216,9 @@ class _History:
     def _assistant(self, index: int, message: wire.Assistant) -> None:
         asked = message.tool_calls
         calls = None if asked is None else tuple(self._asked(index, at, call) for at, call in enumerate(asked))
-        pieces = blocks.read(message.blocchi or (), message.content, calls)
+        pieces = blocks.read(message.blocchi or (), calls)
         said = AssistantMessage(
-            text=(pieces.text if message.content is None else message.content) or None,
+            text=(message.content if pieces.opaque is None else pieces.text) or None,
             tool_calls=pieces.calls if calls is None else calls,
             opaque=pieces.opaque,
         )
