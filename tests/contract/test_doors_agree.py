@@ -19,6 +19,7 @@ from crocevia.core.catalogue import ENGINE_TRAITS
 from crocevia.core.needs import Spelling
 from tests.aio import run
 from tests.contract.atp.forms import form, headers
+from tests.contract.responses.test_newer_clients import repaired
 from tests.contract.responses.upstream import calls, whole
 from tests.documents import zoo
 from tests.doors.responses.house import Answer, House, house
@@ -196,6 +197,8 @@ def test_the_same_request_is_the_same_upstream_through_every_door(case: str, tmp
                 sent[name] = upstream(provider)
         assert sent["agent"] == sent["chat"] == sent["responses"]
         EXPECTED.get(case, lambda body: None)(sent["agent"])
+        noted = [line for line in repaired(tmp_path) if line.endswith("arguments")]
+        assert len(noted) == (len(DOORS) if "arguments" in case else 0)
 
     run(scene())
 
@@ -440,5 +443,9 @@ def test_a_kind_with_needs_of_its_own_is_obeyed_by_every_door(tmp_path: Path, mo
             assert refused["chat"].error["param"] == "messages[1]"
             assert refused["responses"].error["param"] == "input[1]"
             assert "messages[1]" in refused["agent"].body.decode()
+            body = {"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "y"}]}
+            keyed = {"x-pepper-key": home.secrets.project_key, "x-pepper-project": home.secrets.project}
+            examined = (await home.ask("/agent/verifica", body, token=None, headers=keyed)).json()
+            assert not examined["accettata"] and examined["problemi"][0]["campo"] == "messages[1]"
 
     run(scene())
