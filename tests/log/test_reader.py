@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from crocevia.core.errors import Code, CursorExpired
+from crocevia.core.detailed_errors import CursorExpired
+from crocevia.core.errors import Code
 from crocevia.log import Bounds, Fence, Hub, Row, SqliteLog, Stalled, check_cursor, follow, follow_rows
 from crocevia.log.ring import PAGE, ROWS, Ring
 from tests.aio import run

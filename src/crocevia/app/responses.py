@@ -27,6 +27,7 @@ from crocevia.runtime.control.operators import LockoutRules, Rules, open_operato
 from crocevia.runtime.control.rosters import Rosters
 from crocevia.runtime.embeddings import Embeddings
 from crocevia.runtime.gateway import RESPONSES_FILES, EngineSource, Gateway, Limits
+from crocevia.runtime.sealing import Sealer
 from crocevia.runtime.turns.run_service import RunService
 
 DAY: Final = 86_400.0
@@ -51,6 +52,7 @@ async def open_responses(
             operators=await open_operators(control, rules(settings), lockout(settings.gateway.auth)),
             targets=Targets(Rosters(control), gateway, prefix=names.prefix, exposed=names.expose_catalog),
             responses=responses,
+            sealer=Sealer(control.home),
             file_limits=limits(endpoints.responses),
         )
         embeddings = Embeddings(gateway, control.catalogue, engines, local=lambda: local if is_installed() else None)

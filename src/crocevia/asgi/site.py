@@ -28,7 +28,8 @@ from crocevia.asgi.router import Found, Router, names
 from crocevia.asgi.stream import EventStream
 from crocevia.asgi.types import Application, Header, Headers, Receive, Scope, Send
 from crocevia.core import json
-from crocevia.core.errors import GatewayError, MethodNotAllowed, Reason
+from crocevia.core.detailed_errors import MethodNotAllowed
+from crocevia.core.errors import GatewayError, Reason
 
 MAX_QUERY: Final = 64  # parameters
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")  # in the order in which they are named

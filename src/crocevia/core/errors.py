@@ -329,6 +329,7 @@ class Reason(StrEnum):
     CHOICE_UNKNOWN = "choice_unknown"
     CHOICE_WITHOUT_TOOLS = "choice_without_tools"
     CHOICE_OF_UNKNOWN = "choice_of_unknown"
+    TOOL_MADE_UP = "tool_made_up", Code.UPSTREAM_FAILED
     CHOICE_UNMET = "choice_unmet", Code.UPSTREAM_FAILED
     FORMAT_UNKNOWN = "format_unknown"
     NUMBER_WITHIN = "number_within"
@@ -557,44 +558,3 @@ class GatewayError(Exception):
 
     def __repr__(self) -> str:
         return f"GatewayError({self.code.value}, {self.reason.value!r}, param={self.param!r})"
-
-
-# Errors with details that a program reads too: doors make headers and fields of them.
-
-
-class MethodNotAllowed(GatewayError):
-    """allowed: the methods of this address, as the `Allow` header lists them."""
-
-    def __init__(self, allowed: str) -> None:
-        super().__init__(Reason.METHOD_NOT_ALLOWED, allowed=allowed)
-        self.allowed = allowed
-
-
-class ScopeMissing(GatewayError):
-    """scope: what the credentials would need."""
-
-    def __init__(self, scope: str) -> None:
-        super().__init__(Reason.SCOPE_MISSING, scope=scope)
-        self.scope = scope
-
-
-class CursorExpired(GatewayError):
-    """No stream can resume there. why: `epoch_changed`, `trimmed` or `ahead`; the rest is what the log holds."""
-
-    def __init__(self, why: str, *, epoch: str, first_seq: int, last_seq: int) -> None:
-        super().__init__(
-            Reason.CURSOR_EXPIRED, param="after", reason=why, epoch=epoch, first_seq=first_seq, last_seq=last_seq
-        )
-        self.why = why
-        self.epoch = epoch
-        self.first_seq = first_seq
-        self.last_seq = last_seq
-
-
-class TurnInProgress(GatewayError):
-    """turn_id: of the one under way. waiting_for: `approval`, `client_tool` or `nothing`."""
-
-    def __init__(self, turn_id: str, waiting_for: str) -> None:
-        super().__init__(Reason.TURN_IN_PROGRESS)
-        self.turn_id = turn_id
-        self.waiting_for = waiting_for

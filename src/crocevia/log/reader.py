@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
 from typing import Final, NamedTuple
 
-from crocevia.core.errors import CursorExpired
+from crocevia.core.detailed_errors import CursorExpired
 from crocevia.log.hub import Hub, Reader, Stalled
 from crocevia.log.ring import PAGE, Encode, Ring
 from crocevia.log.values import Bounds, Log, Row

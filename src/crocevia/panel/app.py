@@ -14,7 +14,8 @@ from starlette.routing import Route
 
 from crocevia.asgi.answers import expected
 from crocevia.core import json
-from crocevia.core.errors import Code, GatewayError, MethodNotAllowed, Reason
+from crocevia.core.detailed_errors import MethodNotAllowed
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render as render_message
 from crocevia.panel import auth, i18n
 from crocevia.panel.pages import PAGES

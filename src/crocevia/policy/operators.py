@@ -12,7 +12,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from crocevia.core.errors import GatewayError, Reason, ScopeMissing
+from crocevia.core.detailed_errors import ScopeMissing
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.forwarding import Address, Network, address, forwarded_client, hops, within
 
 Mode: TypeAlias = Literal["token", "password", "trusted-proxy", "none"]

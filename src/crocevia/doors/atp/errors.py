@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from crocevia.asgi.http import Response
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, CursorExpired, GatewayError, Reason, TurnInProgress, say
+from crocevia.core.detailed_errors import CursorExpired, TurnInProgress
+from crocevia.core.errors import Code, GatewayError, Reason, say
 from crocevia.core.texts import render
 from crocevia.doors.atp.negotiation import REQUIRED
 

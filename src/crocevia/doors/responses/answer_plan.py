@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec import Raw
 
 from crocevia.core import json
 from crocevia.doors.responses import options, wire
+from crocevia.doors.responses.items import Sealed, with_blocks
 from crocevia.doors.responses.options import Tools
 from crocevia.runtime.answers_store import Link, StoredResponse
 from crocevia.runtime.gateway import CallDraft
@@ -35,7 +37,8 @@ class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None
     given: bytes
     """The items of this request alone, as JSON."""
-    sealing: bool
+    seal: Callable[[bytes], str] | None
+    """How what the engine wants back leaves, if the caller asked for it."""
     stream: bool
     background: bool
     past: tuple[StoredResponse, ...] = ()
@@ -49,9 +52,16 @@ class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True):
         return self.resource.store or self.session is not None
 
     def stored(
-        self, shown: wire.Resource, keep_seconds: float, events: bytes | None = None, chat: str | None = None
+        self,
+        shown: wire.Resource,
+        keep_seconds: float,
+        events: bytes | None = None,
+        chat: str | None = None,
+        blocks: Sealed | None = None,
     ) -> StoredResponse:
-        """The row of the answer as it is now. chat: the one in which it is a turn."""
+        """The row of the answer as it is now. chat: the one in which it is a turn. blocks: how its engine gave it, for
+        the conversation to go on with.
+        """
         now = time.time()
         # Sessions are told in the order of time: a clock that was set back must not change it.
         earliest = self.past[-1].created_at + _TICK if self.past else 0.0
@@ -66,7 +76,7 @@ class AnswerPlan(msgspec.Struct, frozen=True, kw_only=True):
             created_at=max(now, earliest),
             expires_at=now + keep_seconds,
             input=self.given,
-            resource=json.encode(shown),
+            resource=json.encode(shown if blocks is None else with_blocks(shown, blocks)),
             events=events,
             chat=chat,
         )
@@ -96,7 +106,7 @@ def revived(stored: StoredResponse) -> AnswerPlan:
         link=Link(stored.subject, stored.agent, stored.session),
         session=stored.session,
         given=stored.input,
-        sealing=False,
+        seal=None,
         stream=True,
         background=shown.background,
     )

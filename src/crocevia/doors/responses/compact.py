@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -14,7 +16,7 @@ from crocevia.core.ids import new_id
 from crocevia.core.messages import TextPart, UserMessage
 from crocevia.doors.responses import plan, resource, wire
 from crocevia.doors.responses.caller import Request
-from crocevia.doors.responses.items import Sealed, seal
+from crocevia.doors.responses.items import Sealed
 from crocevia.doors.responses.services import Services
 from crocevia.runtime.gateway import Call, Cut
 
@@ -36,15 +38,15 @@ async def compact(services: Services, request: Request) -> Response:
     )
     call = services.gateway.open_model(request.caller.operator.user_id, made.model, draft)
     with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
-        return Response(200, await _answer(call))
+        return Response(200, await _answer(call, partial(services.sealer.seal, owner=request.caller.operator.user_id)))
 
 
-async def _answer(call: Call) -> bytes:
+async def _answer(call: Call, seal: Callable[[bytes], str]) -> bytes:
     async with call:
         answer = await call.answer()
         if not answer.text.strip():
             raise GatewayError(Reason.UPSTREAM_FAILED)
-        sealed = seal(Sealed(summary=answer.text))
+        sealed = seal(json.encode(Sealed(summary=answer.text)))
         body = json.encode(
             wire.Compacted(
                 id=new_id("resp"),

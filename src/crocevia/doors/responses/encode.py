@@ -6,7 +6,7 @@ frame is `event`, `data` and a blank line, with LF only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
@@ -26,7 +26,7 @@ from crocevia.core.events import (
 )
 from crocevia.doors.responses import options, wire
 from crocevia.doors.responses.frames import Frame
-from crocevia.doors.responses.items import Sealed, seal
+from crocevia.doors.responses.items import Sealed, digest
 from crocevia.runtime.turns.run_service import RunEvent, StepEnded
 
 _NONE_TOLD: Final[Mapping[str, options.Told]] = {}
@@ -58,13 +58,16 @@ class _Call(msgspec.Struct):
 
 
 class Encoder:
-    """The state of one answer. `items`: what is finished, in the order of its opening. quiet: no frames are wanted."""
+    """The state of one answer. `items`: what is finished, in the order of its opening. blocks: how its engine gave it.
+
+    quiet: no frames are wanted. seal: how the blocks leave, for a caller who asked for them.
+    """
 
     def __init__(
         self,
         response_id: str = "",
         *,
-        sealing: bool = False,
+        seal: Callable[[bytes], str] | None = None,
         quiet: bool = False,
         told: Mapping[str, options.Told] = _NONE_TOLD,
     ) -> None:
@@ -73,7 +76,10 @@ class Encoder:
         self._own = response_id.removeprefix("resp_")
         self._finished: dict[int, Raw] = {}
         self._count = 0
-        self._sealing = sealing
+        self._seal_with = seal
+        self.blocks: Sealed | None = None
+        self._words: list[str] = []  # of this step, with its calls
+        self._called: list[tuple[str, str, bytes]] = []
         self._quiet = quiet
         self._opaque: list[OpaqueBlock] = []
         self._text: list[str] = []
@@ -131,8 +137,8 @@ class Encoder:
         return self.taken()
 
     def close(self, ending: Ending) -> list[Frame]:
-        """Close whatever is open; with `incomplete` the last item is incomplete as well."""
-        self._close_thought()
+        """Close whatever is open; with `incomplete` the last item is incomplete as well, and the very last one."""
+        self._close_thought(ending)
         for call in self._calls.values():
             self._done_call(call, "".join(call.sent), "incomplete")
         self._calls.clear()
@@ -141,7 +147,8 @@ class Encoder:
         if not self._finished and ending == "completed":
             self._open_text()
             self._close_text(ending)
-        self._seal()
+        if ending == "completed":
+            self._seal()
         return self.taken()
 
     def end(self, resource: wire.Resource) -> list[Frame]:
@@ -167,6 +174,7 @@ class Encoder:
             self._close_thought()
             self._open_text()
         self._text.append(text)
+        self._words.append(text)
         if self._quiet:
             return
         data = b"%b%d,%b%b%b" % (_DELTA, self.sequence, self._text_head, json.encode(text), b',"logprobs":[]}')
@@ -220,6 +228,7 @@ class Encoder:
             self.emit("response.output_item.added", {"output_index": index, "item": item})
             self.emit("response.content_part.added", {**self._declined_at, "part": wire.Declined(refusal="")})
         self._declined.append(event.text)
+        self._words.append(event.text)
         self._deltas("response.refusal", self._declined_at, event.text)
 
     def _close_refusal(self) -> None:
@@ -255,7 +264,7 @@ class Encoder:
         self._thought.append(event.text)
         self._deltas(f"response.{self._thinking.text}", self._thought_place(), event.text)
 
-    def _close_thought(self) -> None:
+    def _close_thought(self, ending: Ending = "completed") -> None:
         if self._thought_index < 0:
             return
         text = "".join(self._thought)
@@ -265,7 +274,7 @@ class Encoder:
             id=self._thought_id,
             summary=[] if self._thought_raw else [wire.SummaryText(text=text)],
             content=[wire.ReasoningText(text=text)] if self._thought_raw else UNSET,
-            status="completed",
+            status=ending,
         )
         self._finish(self._thought_index, item)
         self._thought, self._thought_index = [], -1
@@ -284,14 +293,21 @@ class Encoder:
         self._opaque.append(event)
 
     def _seal(self) -> None:
-        """An engine's own blocks go to the caller sealed, to come back with the conversation."""
-        if not self._opaque or not self._sealing:
+        """An engine's own blocks are kept; whoever asked for them gets them sealed, and may bring them back."""
+        if not self._opaque:
             return
-        sealed = Sealed(dialect=self._opaque[0].dialect, blocks=[piece.block for piece in self._opaque])
+        self.blocks = Sealed(
+            dialect=self._opaque[0].dialect,
+            blocks=[piece.block for piece in self._opaque],
+            says=digest("".join(self._words), self._called),
+        )
+        if self._seal_with is None:
+            return
+        sealed = self._seal_with(json.encode(self.blocks))
         item_id, index = self._name("rs")
         opened = wire.ReasoningItem(id=item_id, summary=[], status="in_progress")
         self.emit("response.output_item.added", {"output_index": index, "item": opened})
-        item = wire.ReasoningItem(id=item_id, summary=[], encrypted_content=seal(sealed), status="completed")
+        item = wire.ReasoningItem(id=item_id, summary=[], encrypted_content=sealed, status="completed")
         self._finish(index, item)
 
     def _step(self, event: StepEnded) -> None:
@@ -299,6 +315,8 @@ class Encoder:
         self._close_thought()
         self._close_text()
         self._opaque.clear()
+        self._words.clear()
+        self._called.clear()
 
     # calls
 
@@ -322,7 +340,10 @@ class Encoder:
     def _end_call(self, event: ToolCallDone) -> None:
         if event.index not in self._calls:
             self._start_call(ToolCallStarted(event.index, event.call.id, event.call.name))
-        self._done_call(self._calls.pop(event.index), bytes(event.call.arguments).decode(), "completed")
+        call, arguments = self._calls.pop(event.index), bytes(event.call.arguments)
+        returned = json.encode({"input": options.input_of(arguments)}) if call.known.custom else arguments
+        self._called.append((event.call.id, event.call.name, returned))
+        self._done_call(call, arguments.decode(), "completed")
 
     def _done_call(self, call: _Call, arguments: str, status: str) -> None:
         if call.known.custom:

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from crocevia.asgi.http import Response
 from crocevia.core.declared import Refused
-from crocevia.core.errors import Code, GatewayError, Reason, ScopeMissing
+from crocevia.core.detailed_errors import ScopeMissing
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.texts import render
 
 # Status, type, code. The types are those of the specification; the codes are what OpenAI's clients look for.

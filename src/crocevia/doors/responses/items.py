@@ -6,9 +6,10 @@ import base64
 import binascii
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -42,11 +43,12 @@ _FILES: Final = frozenset({"input_file", "file"})
 
 
 class Placed(NamedTuple):
-    """An item and where the caller put it. kept: it comes from an earlier request."""
+    """An item and where the caller put it. kept: it comes from an earlier request. ours: it is of our own answer."""
 
     path: str
     item: wire.Item
     kept: bool = False
+    ours: bool = False
 
 
 class Conversation(msgspec.Struct, frozen=True):
@@ -71,20 +73,44 @@ class Sealed(msgspec.Struct, frozen=True):
     dialect: str = ""
     blocks: list[Raw] = []
     summary: str = ""
+    says: str = ""
+    """A digest of the text and the calls that the blocks say: an answer that was edited has lost its blocks."""
 
 
-def seal(content: Sealed) -> str:
-    return base64.urlsafe_b64encode(json.encode(content)).decode()
+Opening: TypeAlias = Callable[[str], bytes | None]
+"""Opens what was sealed for the caller; None for anything else."""
 
 
-def unseal(text: str | None) -> Sealed | None:
-    """None for what is not ours: another provider's reasoning means nothing here."""
-    if not text:
-        return None
+class _Stored(wire.Resource, frozen=True, kw_only=True):
+    blocks: list[wire.Item]
+
+
+def with_blocks(resource: wire.Resource, blocks: Sealed) -> wire.Resource:
+    """An answer as it is stored: with what the conversation needs to go on, and its caller did not ask for."""
+    plain = base64.urlsafe_b64encode(json.encode(blocks)).decode()
+    kept = wire.Item(type="reasoning", encrypted_content=plain)
+    return _Stored(blocks=[kept], **{name: getattr(resource, name) for name in resource.__struct_fields__})
+
+
+def unsealed(text: str, opening: Opening, *, ours: bool) -> Sealed | None:
+    """None for what is not ours: another provider's reasoning means nothing here. ours: it never left the server.
+
+    Of what an earlier version let out unsealed the summary counts, which anybody may say.
+    """
+    data = opening(text)
     try:
-        return msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=Sealed)
+        if data is not None:
+            return msgspec.json.decode(data, type=Sealed)
+        found = msgspec.json.decode(base64.b64decode(text, altchars=b"-_", validate=True), type=Sealed)
     except (binascii.Error, ValueError, msgspec.MsgspecError, RecursionError):
         return None
+    return found if ours else Sealed(summary=found.summary)
+
+
+def digest(text: str, calls: Iterable[tuple[str, str, bytes]]) -> str:
+    """Of an answer: its text and the ids, names and arguments of its calls, however they are spelled."""
+    spelled = [[call_id, name, Raw(json.canonical(json.as_object(given)[0]))] for call_id, name, given in calls]
+    return sha256(json.encode([text, spelled])).hexdigest()
 
 
 # parts of a content
@@ -240,7 +266,7 @@ def owner_of(item: wire.Item) -> str | None:
 def sources(items: Iterable[Placed]) -> list[Attachment]:
     """Everything that has to be taken in."""
     found: list[Attachment] = []
-    for path, item, _ in items:
+    for path, item, *_ in items:
         name = "output" if item.type in OUTPUTS else "content"
         content = item.output if name == "output" else item.content
         if isinstance(content, str) or content is None:
@@ -252,12 +278,22 @@ def sources(items: Iterable[Placed]) -> list[Attachment]:
     return found
 
 
-def converse(items: Sequence[Placed], prepared: Mapping[str, Prepared], *, forgiving: bool = False) -> Conversation:
-    """forgiving: calls of earlier requests need no result.
+def nobodys(text: str) -> None:
+    """Where nothing is ever sealed."""
+
+
+def converse(
+    items: Sequence[Placed],
+    prepared: Mapping[str, Prepared],
+    *,
+    opening: Opening = nobodys,
+    forgiving: bool = False,
+) -> Conversation:
+    """opening: opens what was sealed for the caller. forgiving: calls of earlier requests need no result.
 
     Raises GatewayError(INVALID_REQUEST) that names the item.
     """
-    building = _Building(prepared, forgiving)
+    building = _Building(prepared, opening, forgiving)
     usable = [place for place in items if not place.kept or _is_usable(place.item)]
     for place in usable:
         building.outputs_of(place)
@@ -284,7 +320,7 @@ def kind_of(item: wire.Item) -> str:
 def _check_outputs(items: Sequence[Placed]) -> None:
     """Raises GatewayError for a second result of the same call; what an earlier version let in goes on."""
     open_calls = Counter(_call_id(place.item) for place in items if place.item.type in _CALLS)
-    for path, item, kept in items:
+    for path, item, kept, _ in items:
         if item.type not in OUTPUTS:
             continue
         call_id = _call_id(item)
@@ -304,8 +340,9 @@ def _call_id(item: wire.Item) -> str:
 class _Building:
     """The conversation so far. What the assistant says in a row, words and calls, is one message."""
 
-    def __init__(self, prepared: Mapping[str, Prepared], forgiving: bool) -> None:
+    def __init__(self, prepared: Mapping[str, Prepared], opening: Opening, forgiving: bool) -> None:
         self._placing = Placing(prepared)
+        self._opening = opening
         self._forgiving = forgiving
         self._lenient = False
         self._messages: list[Message] = []
@@ -315,7 +352,7 @@ class _Building:
         self._system: list[str] = []
         self._text: list[str] = []
         self._calls: list[ToolCall] = []
-        self._opaque: Opaque | None = None
+        self._sealed: tuple[str, Sealed] | None = None
         self._outputs: dict[str, deque[Placed]] = {}
         self._asked: set[str] = set()
         self._known: int | None = None
@@ -389,18 +426,24 @@ class _Building:
         self._close()
 
     def reasoning(self, place: Placed) -> None:
-        sealed = unseal(place.item.encrypted_content)
+        sealed = self._opened(place)
         if sealed is not None and sealed.blocks:
-            self._opaque = Opaque(dialect=sealed.dialect, blocks=Raw(json.encode(sealed.blocks)))
+            self._sealed = place.path, sealed
+        elif place.item.encrypted_content:
+            self._repaired.append(f"{place.path}: reasoning")
 
     def compaction(self, place: Placed) -> None:
-        sealed = unseal(place.item.encrypted_content)
+        sealed = self._opened(place)
         if sealed is None or not sealed.summary:
             param = f"{place.path}.encrypted_content"
             raise GatewayError(Reason.COMPACTION_UNKNOWN, param=param, path=param)
         self._close()
         told = f"[Summary of the conversation so far]\n{sealed.summary}"
         self._say(UserMessage(parts=(TextPart(text=told),)), place.path)
+
+    def _opened(self, place: Placed) -> Sealed | None:
+        text = place.item.encrypted_content
+        return unsealed(text, self._opening, ours=place.ours) if text else None
 
     def item_reference(self, place: Placed) -> None:
         """What could be followed was; the rest adds nothing."""
@@ -436,8 +479,11 @@ class _Building:
 
     def _close(self) -> None:
         """End the assistant's message; the results of its calls follow at once."""
-        text, calls, opaque = "".join(self._text), tuple(self._calls), self._opaque
-        self._text, self._calls, self._opaque = [], [], None
+        before, text, opaque = self._blocks()
+        calls = tuple(self._calls)
+        self._text, self._calls = [], []
+        if before:
+            self._say(AssistantMessage(text=before), self._path)
         if not text and not calls:
             return
         self._say(AssistantMessage(text=text or None, tool_calls=calls, opaque=opaque), self._path)
@@ -449,6 +495,24 @@ class _Building:
             pictures += shown
         if pictures:
             self._say(UserMessage(parts=tuple(pictures)), self._paths[-1])
+
+    def _blocks(self) -> tuple[str, str, Opaque | None]:
+        """What was said before the answer that the blocks are of, what they say, and they.
+
+        The blocks of an answer of several steps are those of its last. What was edited or trimmed wins over blocks.
+        """
+        found, self._sealed = self._sealed, None
+        if found is None:
+            return "", "".join(self._text), None
+        path, sealed = found
+        opaque = Opaque(dialect=sealed.dialect, blocks=Raw(json.encode(sealed.blocks)))
+        calls = [(call.id, call.name, bytes(call.arguments)) for call in self._calls]
+        for start in range(len(self._text) + 1):
+            text = "".join(self._text[start:])
+            if not sealed.says or sealed.says == digest(text, calls):
+                return "".join(self._text[:start]), text, opaque
+        self._repaired.append(f"{path}: reasoning")
+        return "", "".join(self._text), None
 
     def _output(self, call: ToolCall) -> Placed:
         """The next result of this id: a provider may give several calls the same."""
@@ -516,7 +580,6 @@ __all__ = [
     "decoded",
     "kept",
     "placed",
-    "seal",
     "sources",
-    "unseal",
+    "with_blocks",
 ]

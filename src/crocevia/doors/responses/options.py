@@ -44,6 +44,8 @@ class Tools(msgspec.Struct, frozen=True):
     """Where each offered one stands in the request."""
     told: Mapping[str, Told] = {}
     """Free-form tools and those of namespaces, by the names that the model knows them by."""
+    withheld: frozenset[str] = frozenset()
+    """Those that may not be called."""
     skipped: tuple[str, ...] = ()
     """Tools that nobody here could run, for the record."""
 
@@ -89,6 +91,7 @@ def tools(
         shown,
         tuple(place.path for name, place in found.items() if name in allowed),
         {name: _told(place) for name, place in found.items() if place.namespace or place.tool.type == "custom"},
+        frozenset(offered) - frozenset(allowed),
         tuple(f"{place.path}: {place.tool.type[:40]}" for place in places if place.tool.type not in _KINDS),
     )
 
@@ -269,12 +272,14 @@ def within(value: float | None, param: str, least: float, most: float) -> float 
     return value
 
 
-def check_met(choice: ToolChoice, offered: tuple[Tool, ...], called: tuple[str, ...]) -> None:
-    """Raises GatewayError(UPSTREAM_FAILED) when the model did not keep to what the caller demanded."""
-    names = {tool.name for tool in offered}
-    stray = next((name for name in called if name not in names), None)
+def check_met(tools: Tools, called: tuple[str, ...]) -> None:
+    """Raises GatewayError(UPSTREAM_FAILED) when the model did not do what the caller demanded, or made up a tool."""
+    choice, names = tools.choice, {tool.name for tool in tools.offered}
+    stray = {name for name in called if name not in names}
+    if stray and choice == ToolChoice() and not stray & tools.withheld:
+        raise GatewayError(Reason.TOOL_MADE_UP)
     unmet = (
-        stray is not None
+        stray
         or (choice.mode == "required" and not called)
         or (choice.mode == "none" and called)
         or (choice.name is not None and any(name != choice.name for name in called))

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from functools import partial
+from itertools import groupby
 from typing import Final
 
 import msgspec
@@ -31,12 +34,6 @@ _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a 
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
 _MOST_CHARACTERS_PER_TOKEN: Final = 6  # beyond this no text fits: what may fit is for the provider to say
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
-
-
-class _Told(msgspec.Struct):
-    """What is read of a stored answer when a conversation goes on."""
-
-    output: list[wire.Item]
 
 
 Local = Mapping[str, list[StoredResponse]]
@@ -91,14 +88,11 @@ async def _planned(
     fresh = items.placed(request.input)
     if any(items.is_reference(place.item) for place in fresh):
         there = {stored.id for stored in chain}
-        fresh = [
-            place if items.owner_of(place.item) in there else await _followed(services, operator, place, local)
-            for place in fresh
-        ]
+        fresh = await _followed(services, operator, fresh, there, local)
     kept = _kept(chain)
     tools = options.tools(request.tools, request.tool_choice, more=items.declared([*kept, *fresh]))
     talk, given = await _converse(
-        services, target, kept, fresh, forgiving=session is not None and request.previous_response_id is None
+        services, operator, target, kept, fresh, forgiving=session is not None and request.previous_response_id is None
     )
     messages = _fitting(services, target, request, talk.messages)
     system = _added(request, caller, talk)
@@ -165,7 +159,7 @@ async def _planned(
         link=Link(operator.subject, target.agent, before.named),
         session=session,
         given=json.encode(given),
-        sealing="reasoning.encrypted_content" in (request.include or ()) or request.store is not False,
+        seal=partial(services.sealer.seal, owner=operator.user_id) if fields.asks_for_sealed(request.include) else None,
         stream=bool(request.stream),
         background=bool(request.background),
         past=chain,
@@ -247,30 +241,48 @@ async def _chain(services: Services, link: Link, wanted: str, local: Local) -> P
     return Past(tuple(chain), gaps=False)
 
 
-async def _followed(services: Services, operator: Operator, place: Placed, local: Local) -> Placed:
-    """The item that a reference means; what is not there, or somebody else's, stays a reference to nothing."""
-    owner = items.owner_of(place.item)
-    if owner is None:
-        return place
-    try:
-        unstored = owner in local and not local[owner][-1].visible
-        stored = local[owner][-1] if unstored else await services.responses.find(operator.subject, owner)
-    except GatewayError:
-        return place
-    told = msgspec.json.decode(stored.resource, type=_Told).output
-    return next((Placed(place.path, item) for item in told if item.id == place.item.id), place)
+async def _followed(
+    services: Services, operator: Operator, fresh: Sequence[Placed], there: AbstractSet[str], local: Local
+) -> list[Placed]:
+    """The items that references mean, with what their answers keep for the engine.
+
+    What is not there, is somebody else's or comes with the conversation anyway stays a reference to nothing.
+    """
+    found: list[Placed] = []
+    for owner, places in groupby(fresh, lambda place: items.owner_of(place.item)):
+        if owner is None or owner in there:
+            found += places
+            continue
+        try:
+            unstored = owner in local and not local[owner][-1].visible
+            stored = local[owner][-1] if unstored else await services.responses.find(operator.subject, owner)
+        except GatewayError:
+            found += places
+            continue
+        said = {item.id: item for item in items.kept(stored.resource, "output")}
+        named = list(places)
+        found += [place._replace(item=said.get(place.item.id, place.item)) for place in named]
+        found += [Placed(named[-1].path, item, ours=True) for item in items.kept(stored.resource, "blocks")]
+    return found
 
 
 def _kept(chain: Sequence[StoredResponse]) -> list[Placed]:
-    found: list[wire.Item] = []
+    found: list[Placed] = []
     for stored in chain:
-        found += items.kept(stored.input)
-        found += items.kept(stored.resource, "output")
-    return [Placed(f"previous[{index}]", item, kept=True) for index, item in enumerate(found)]
+        found += [Placed("", item, kept=True) for item in items.kept(stored.input)]
+        found += [Placed("", item, kept=True, ours=True) for item in items.kept(stored.resource, "output")]
+        found += [Placed("", item, kept=True, ours=True) for item in items.kept(stored.resource, "blocks")]
+    return [place._replace(path=f"previous[{index}]") for index, place in enumerate(found)]
 
 
 async def _converse(
-    services: Services, target: Target, kept: list[Placed], fresh: list[Placed], *, forgiving: bool
+    services: Services,
+    operator: Operator,
+    target: Target,
+    kept: list[Placed],
+    fresh: list[Placed],
+    *,
+    forgiving: bool,
 ) -> tuple[Conversation, list[wire.Item]]:
     """What is said, and the items of this request as they are to be kept.
 
@@ -280,7 +292,8 @@ async def _converse(
     sent = items.sources(fresh)
     prepared = {one.param: one for one in await intake.prepare_as_text(sent, services.file_limits, images=target.sees)}
     earlier, shown = await pictures.recall(kept, intake, sees=target.sees)
-    talk = items.converse([*earlier, *fresh], prepared | shown, forgiving=forgiving)
+    opening = partial(services.sealer.open, owner=operator.user_id)
+    talk = items.converse([*earlier, *fresh], prepared | shown, opening=opening, forgiving=forgiving)
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.INPUT_EMPTY, param="input")
     return talk, await pictures.to_keep(fresh, prepared)

@@ -43,7 +43,7 @@ class Run:
         self.resource = plan.resource
         self.encoder = Encoder(
             plan.resource.id,
-            sealing=plan.sealing,
+            seal=plan.seal,
             quiet=not (plan.stream or plan.background),
             told=plan.tools.told,
         )
@@ -92,7 +92,9 @@ class Run:
             if _goes_on(call, known):
                 return
             # What was begun is closed first: the failed answer holds it, and no item stays open.
-            unheard = not (self.encoder.started or must_stream())
+            # A choice that was not met is paid for: a status would have clients ask again.
+            unmet = known.reason is Reason.CHOICE_UNMET and self.plan.stream
+            unheard = not (self.encoder.started or must_stream() or unmet)
             frames = self.fail(known, call)
             if unheard:
                 raise known from error
@@ -120,7 +122,7 @@ class Run:
         cut_short = stop in TRUNCATING
         if not cut_short and not encoder.declined:
             called = tuple(asked.name for asked in answer.tool_calls)
-            options.check_met(self.plan.tools.choice, self.plan.tools.offered, called)
+            options.check_met(self.plan.tools, called)
         frames = [] if encoder.started else encoder.begin(self.resource)
         frames += encoder.close("incomplete" if cut_short else "completed")
         self.resource = resource.ended(self.resource, encoder.items, stop, answer.usage, int(time.time()))
@@ -148,7 +150,8 @@ class Run:
 
     def keep(self) -> None:
         """Store the answer as it is now, if it is to be stored at all."""
-        self.kept = self.plan.stored(self.resource, self._services.responses.keep_seconds, self.events, self.chat)
+        seconds, blocks = self._services.responses.keep_seconds, self.encoder.blocks
+        self.kept = self.plan.stored(self.resource, seconds, self.events, self.chat, blocks)
         if self.plan.keep:
             self._services.responses.put(self.kept)
 

@@ -8,6 +8,7 @@ from crocevia.doors.responses.targets import Targets
 from crocevia.runtime.answers_store import Responses
 from crocevia.runtime.control.operators import Operators
 from crocevia.runtime.gateway import Gateway, Limits
+from crocevia.runtime.sealing import Sealer
 from crocevia.runtime.turns.run_service import RunService
 
 
@@ -19,5 +20,6 @@ class Services(msgspec.Struct, frozen=True):
     operators: Operators
     targets: Targets
     responses: Responses
+    sealer: Sealer
     file_limits: Limits
     """Of what callers attach."""

@@ -76,7 +76,7 @@ async def input_items(services: Services, request: Request) -> Response:
 def _shown(stored: StoredResponse, running: bool) -> bytes:
     """The answer; one that nobody is making any more, and nobody will go on with, has failed."""
     if stored.status not in UNFINISHED or running or stored.chat is not None:
-        return stored.resource
+        return json.encode(msgspec.json.decode(stored.resource, type=wire.Resource))
     told = msgspec.json.decode(stored.resource, type=wire.Resource)
     fault = wire.Fault(code="server_error", message="The server was restarted before this answer was complete.")
     return json.encode(msgspec.structs.replace(told, status="failed", error=fault))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from crocevia.core.errors import GatewayError, Reason, TurnInProgress
+from crocevia.core.detailed_errors import TurnInProgress
+from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import is_id
 from crocevia.core.messages import Message
 from crocevia.core.turn import Turn

@@ -70,7 +70,12 @@ async def _stream(request: Request, call: Work, tools: Tools, model: str, usage:
                 if data := encoder.feed(batch):
                     await stream.write(data)
                 call.bytes_out = stream.sent
-            _check(call, tools)
+            try:
+                _check(call, tools)
+            except GatewayError:
+                if not stream.started:
+                    await stream.start()  # what was not met is paid for: a status would have clients ask again
+                raise
             await stream.end(encoder.end(call.fold.answer()))
             call.bytes_out = stream.sent
 
@@ -96,7 +101,7 @@ def _check(call: Work, tools: Tools) -> None:
     answer = call.fold.answer()
     if answer.refusal or (answer.stop is not None and answer.stop.value in ("max_tokens", "refusal")):
         return
-    options.check_met(tools.choice, tools.offered, tuple(asked.name for asked in answer.tool_calls))
+    options.check_met(tools, tuple(asked.name for asked in answer.tool_calls))
 
 
 async def _draft(
