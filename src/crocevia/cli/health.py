@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import shutil
-import sqlite3
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from itertools import pairwise
 from typing import Final
 
@@ -20,7 +17,7 @@ from crocevia.core.declared import Refused
 from crocevia.core.errors import GatewayError, Reason, say
 from crocevia.runtime.catalogue import Catalogue, load
 from crocevia.storage.agents import misread
-from crocevia.storage.database import connect, snapshot
+from crocevia.storage.database import damage, snapshot
 from crocevia.storage.home import Home, holder
 from crocevia.storage.metadata import SCHEMA
 from crocevia.storage.migrate import current
@@ -79,18 +76,9 @@ def _private(home: Home) -> Iterator[Finding]:
 
 
 def _database(home: Home) -> Iterator[Finding]:
-    try:
-        with closing(connect(home.database)) as connection:
-            checked = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-            connection.execute("BEGIN IMMEDIATE")
-            connection.execute("ROLLBACK")
-    except sqlite3.Error as error:
-        yield bad("store", "doctor_store_broken", reason=str(error))
-        return
-    if checked != "ok":
-        yield bad("store", "doctor_store_broken", reason="quick_check")
-    elif not os.access(home.database, os.W_OK):
-        yield bad("store", "doctor_store_broken", reason="read-only")
+    found = damage(home.database)
+    if found is not None:
+        yield bad("store", "doctor_store_broken", reason=found)
     else:
         yield ok("store", "doctor_store", version=SCHEMA)
 
@@ -100,7 +88,7 @@ def _records(home: Home) -> Iterator[Finding]:
     try:
         with snapshot(home.database) as tx:
             found = implausible_calls(tx)
-    except sqlite3.Error:
+    except GatewayError:
         return  # an earlier schema, or a store whose own finding says it
     for call_id, columns in found[:_NAMED]:
         yield warn("records", "doctor_record", record=call_id, columns=", ".join(columns))
@@ -113,7 +101,7 @@ def _agents(home: Home) -> Iterator[Finding]:
     try:
         with snapshot(home.database) as tx:
             found = misread(tx)
-    except sqlite3.Error:
+    except GatewayError:
         return  # an earlier schema, or a store whose own finding says it
     for agent in found:
         level, key = (bad, "doctor_agent_unreadable") if agent.unreadable else (warn, "doctor_agent")
@@ -131,7 +119,7 @@ def engines(home: Home) -> Iterator[Finding]:
     try:
         with snapshot(home.database) as tx:
             catalogue = load(tx, home)
-    except (GatewayError, sqlite3.Error):
+    except GatewayError:
         return  # the store's own finding says it
     if not catalogue.engines:
         yield warn("engines", "doctor_no_engines")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import getpass
-import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
@@ -39,26 +38,18 @@ def actor() -> Actor:
 
 def reading(home: Home, work: Callable[[Transaction], T]) -> T:
     """What `work` finds in the home's database as it is now. Raises GatewayError."""
-    from crocevia.core.errors import GatewayError, Reason
     from crocevia.storage.database import snapshot
 
     require(home)
-    try:
-        with snapshot(home.database) as tx:
-            return work(tx)
-    except sqlite3.Error as error:
-        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
+    with snapshot(home.database) as tx:
+        return work(tx)
 
 
 @contextmanager
 def writing(home: Home) -> Iterator[Transaction]:
     """One transaction on the home's database, beside a server that may be running. Raises GatewayError."""
-    from crocevia.core.errors import GatewayError, Reason
     from crocevia.storage.database import immediate
 
     require(home)
-    try:
-        with immediate(home.database) as tx:
-            yield tx
-    except sqlite3.Error as error:
-        raise GatewayError(Reason.STORE_NOT_WRITTEN) from error
+    with immediate(home.database) as tx:
+        yield tx

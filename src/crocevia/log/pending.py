@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
@@ -19,34 +18,34 @@ def track(tx: Transaction, log: int, entries: Sequence[e.Entry]) -> None:
     for entry in entries:
         step = _TRACK.get(type(entry))
         if step is not None:
-            step(tx.connection, log, entry)
+            step(tx, log, entry)
 
 
-def _tool(connection: sqlite3.Connection, log: int, entry: e.ToolRequest) -> None:
-    connection.execute(_OPEN, (log, entry.call_id, entry.turn, "tool", entry.deadline, None))
+def _tool(tx: Transaction, log: int, entry: e.ToolRequest) -> None:
+    tx.connection.execute(_OPEN, (log, entry.call_id, entry.turn, "tool", entry.deadline, None))
 
 
-def _approval(connection: sqlite3.Connection, log: int, entry: e.ApprovalRequest) -> None:
-    connection.execute(_OPEN, (log, entry.approval_id, entry.turn, "approval", entry.deadline, entry.digest))
+def _approval(tx: Transaction, log: int, entry: e.ApprovalRequest) -> None:
+    tx.connection.execute(_OPEN, (log, entry.approval_id, entry.turn, "approval", entry.deadline, entry.digest))
 
 
-def _tool_done(connection: sqlite3.Connection, log: int, entry: e.ToolResult) -> None:
-    connection.execute(_SETTLE, ("expired" if entry.timed_out else "resolved", log, entry.call_id))
+def _tool_done(tx: Transaction, log: int, entry: e.ToolResult) -> None:
+    tx.connection.execute(_SETTLE, ("expired" if entry.timed_out else "resolved", log, entry.call_id))
 
 
-def _approved(connection: sqlite3.Connection, log: int, entry: e.ApprovalResponse) -> None:
-    connection.execute(_SETTLE, ("resolved", log, entry.approval_id))
+def _approved(tx: Transaction, log: int, entry: e.ApprovalResponse) -> None:
+    tx.connection.execute(_SETTLE, ("resolved", log, entry.approval_id))
 
 
-def _expired(connection: sqlite3.Connection, log: int, entry: e.ApprovalExpired) -> None:
-    connection.execute(_SETTLE, ("expired", log, entry.approval_id))
+def _expired(tx: Transaction, log: int, entry: e.ApprovalExpired) -> None:
+    tx.connection.execute(_SETTLE, ("expired", log, entry.approval_id))
 
 
-def _ended(connection: sqlite3.Connection, log: int, entry: e.Terminal) -> None:
-    connection.execute("DELETE FROM pending WHERE log = ? AND turn = ?", (log, entry.turn))
+def _ended(tx: Transaction, log: int, entry: e.Terminal) -> None:
+    tx.connection.execute("DELETE FROM pending WHERE log = ? AND turn = ?", (log, entry.turn))
 
 
-_TRACK: dict[type, Callable[[sqlite3.Connection, int, Any], None]] = {
+_TRACK: dict[type, Callable[[Transaction, int, Any], None]] = {
     e.ToolRequest: _tool,
     e.ApprovalRequest: _approval,
     e.ToolResult: _tool_done,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import compress, starmap
 from typing import Final, TypeVar
@@ -43,8 +42,8 @@ class _State:
         self.seq, self.sub = row[5] or 0, row[6] or 0
 
 
-def _state(connection: sqlite3.Connection, chat: str) -> _State:
-    row = connection.execute(_STATE, (chat,)).fetchone()
+def _state(tx: Transaction, chat: str) -> _State:
+    row = tx.connection.execute(_STATE, (chat,)).fetchone()
     if row is None:
         raise GatewayError(Reason.NOT_FOUND)
     return _State(row)
@@ -115,14 +114,14 @@ class SqliteLog:
 
     async def bounds(self, chat: str) -> Bounds:
         def work(tx: Transaction) -> Bounds:
-            state = _state(tx.connection, chat)
+            state = _state(tx, chat)
             return Bounds(state.epoch, state.first, state.seq, state.turn)
 
         return await self._database.read(work)
 
     async def acquire(self, chat: str, node: str, ttl_ms: int, now: int) -> Fence | None:
         def work(tx: Transaction) -> Fence | None:
-            _state(tx.connection, chat)
+            _state(tx, chat)
             row = tx.connection.execute(
                 "UPDATE chat_logs SET fence = fence + 1, owner = ?1, lease_until = ?2 WHERE chat = ?3"
                 " AND (owner IS NULL OR owner = ?1 OR lease_until <= ?4) RETURNING fence, id, epoch",
@@ -158,7 +157,7 @@ class SqliteLog:
         self, chat: str, kind: CommandKind, key: str, payload: bytes, at: int, *, turn: str | None = None
     ) -> Outcome:
         def work(tx: Transaction) -> Outcome:
-            state = _state(tx.connection, chat)
+            state = _state(tx, chat)
             return put(tx, state.id, state.turn, Command(0, turn, kind, key, payload, at))
 
         outcome = await self._write(work)
@@ -182,7 +181,7 @@ class SqliteLog:
 
     async def trim(self, chat: str, before: int) -> int:
         def work(tx: Transaction) -> int:
-            state = _state(tx.connection, chat)
+            state = _state(tx, chat)
             return state.first if state.turn is not None else cut(tx, state.id, state.first, before)
 
         first = await self._write(work)

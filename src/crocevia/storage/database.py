@@ -132,24 +132,44 @@ def connect(path: Path, *, query_only: bool = False) -> sqlite3.Connection:
 def immediate(path: Path) -> Iterator[Transaction]:
     """One transaction from another process than the server's (the command line): locks first, commits at the end.
 
-    Raises sqlite3.Error if the store cannot be opened, or stays locked for BUSY_SECONDS.
+    Raises GatewayError(UNAVAILABLE) if the store does not take it, or stays locked for BUSY_SECONDS.
     """
-    with closing(connect(path)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield Transaction(connection)
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
-        connection.execute("COMMIT")
+    try:
+        with closing(connect(path)) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield Transaction(connection)
+            except BaseException:
+                connection.execute("ROLLBACK")
+                raise
+            connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        raise GatewayError(Reason.STORE_NOT_WRITTEN) from error
 
 
 @contextmanager
 def snapshot(path: Path) -> Iterator[Transaction]:
-    """One reading transaction from another process. Raises sqlite3.Error if the store cannot be opened."""
-    with closing(connect(path, query_only=True)) as connection:
-        connection.execute("BEGIN")
-        yield Transaction(connection)
+    """One reading transaction from another process. Raises GatewayError(UNAVAILABLE) if the store cannot be read."""
+    try:
+        with closing(connect(path, query_only=True)) as connection:
+            connection.execute("BEGIN")
+            yield Transaction(connection)
+    except sqlite3.Error as error:
+        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
+
+
+def damage(path: Path) -> str | None:
+    """What keeps the file from being read whole and written; None: nothing."""
+    try:
+        with closing(connect(path)) as connection:
+            checked = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("ROLLBACK")
+    except sqlite3.Error as error:
+        return str(error)
+    if checked != "ok":
+        return "quick_check"
+    return None if os.access(path, os.W_OK) else "read-only"
 
 
 class Database:

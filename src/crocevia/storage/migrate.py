@@ -4,15 +4,13 @@ by the child process that `ensure` starts, so a serving process never carries it
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.storage.database import connect
+from crocevia.storage.database import connect, snapshot
 from crocevia.storage.metadata import SCHEMA
 
 if TYPE_CHECKING:
@@ -26,17 +24,10 @@ def current(path: Path) -> str | None:
     """
     if not path.exists():
         return None
-    try:
-        return _read_version(path)
-    except sqlite3.Error as error:
-        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
-
-
-def _read_version(path: Path) -> str | None:
-    with closing(connect(path, query_only=True)) as connection:
-        if not connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
+    with snapshot(path) as tx:
+        if not tx.connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'alembic_version'").fetchone():
             return None
-        found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
+        found = tx.connection.execute("SELECT version_num FROM alembic_version").fetchone()
         return None if found is None else str(found[0])
 
 

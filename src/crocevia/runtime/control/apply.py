@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets as random
-import sqlite3
 import time
 from collections.abc import Callable
 from typing import Any, Final, Literal, TypeAlias
@@ -92,9 +91,11 @@ def apply(home: Home, declaration: Declaration | Patch, *, check_engine: CheckEn
     try:
         with immediate(home.database) as tx:
             return apply_in(tx, home, declaration, check_engine=check_engine)
-    except (sqlite3.Error, OSError) as error:
+    except (GatewayError, OSError) as error:
         if engine_keys(home) != stored:
             write_engine_keys(home, stored)
+        if isinstance(error, GatewayError):
+            raise
         raise GatewayError(Reason.STORE_NOT_WRITTEN) from error
 
 
@@ -130,11 +131,8 @@ def apply_in(
 
 def export(home: Home) -> Declaration:
     """Everything declared, without secrets. Raises GatewayError."""
-    try:
-        with snapshot(home.database) as tx:
-            return export_in(tx)
-    except sqlite3.Error as error:
-        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
+    with snapshot(home.database) as tx:
+        return export_in(tx)
 
 
 def export_in(tx: Transaction) -> Declaration:

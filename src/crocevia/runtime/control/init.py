@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import secrets
-import sqlite3
 import time
 from typing import Final
 
@@ -55,11 +54,8 @@ def is_initialised(home: Home) -> bool:
     """Whether `init` has completed here. Raises GatewayError(UNAVAILABLE) if the store cannot be read."""
     if current(home.database) is None:
         return False
-    try:
-        with snapshot(home.database) as tx:
-            return meta.get(tx, meta.INITIALISED) is not None
-    except sqlite3.Error as error:
-        raise GatewayError(Reason.DATABASE_UNREADABLE, reason=str(error)) from error
+    with snapshot(home.database) as tx:
+        return meta.get(tx, meta.INITIALISED) is not None
 
 
 def init(home: Home, server_url: str) -> Initialised:
@@ -75,8 +71,6 @@ def init(home: Home, server_url: str) -> Initialised:
             return _init_in(tx, home, server_url)
     except OSError as error:
         raise GatewayError(Reason.HOME_NOT_WRITTEN, reason=error.strerror or "") from error
-    except sqlite3.Error as error:
-        raise GatewayError(Reason.STORE_NOT_WRITTEN) from error
 
 
 def setup_link(tx: Transaction, home: Home, server_url: str) -> str:
