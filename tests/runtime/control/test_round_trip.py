@@ -21,6 +21,7 @@ from crocevia.storage.database import Transaction, immediate, snapshot
 from crocevia.storage.home import Home
 from crocevia.storage.teams import Member
 
+pytestmark = pytest.mark.timeout(180)  # some hundreds of commits, each as slow as the disk
 SEVERAL = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 anything = st.characters(exclude_categories=("Cs",))
 texts = st.text(anything, max_size=20)
