@@ -108,6 +108,7 @@ PAGES = {
     "files": "/panel/files",
     "file": "/panel/files?path=/wiki/note.md",
     "webhooks": "/panel/webhooks",
+    "mcp": "/panel/mcp",
     "projects": "/panel/projects",
     "project": "/panel/projects/edit?name=casa",
     "project-new": "/panel/projects/new",

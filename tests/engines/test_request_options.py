@@ -11,7 +11,7 @@ import pytest
 from msgspec import Raw
 
 from crocevia.core.answers import AnswerFold
-from crocevia.core.calls import AnswerFormat, Sampling, ToolChoice
+from crocevia.core.calls import AnswerFormat, Rejected, Sampling, ToolChoice
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.messages import Tool
 from crocevia.engines.openai.chat import ChatDialect
@@ -193,7 +193,7 @@ def test_a_parameter_that_a_model_does_not_take_at_all_is_left_out(refusal: byte
 
 
 def test_what_was_learned_of_a_model_is_believed_for_an_hour(monkeypatch: pytest.MonkeyPatch) -> None:
-    request, rejected = model_request(sampling=WARM), sampling.Rejected()
+    request, rejected = model_request(sampling=WARM), Rejected()
     assert sampling.refused(request, ParameterRefused("temperature", always=True), rejected) == "temperature"
     assert sampling.narrowed(request, sampling.ALL, rejected)[1] == ("temperature",)
     later = time.monotonic() + sampling.REMEMBERED_SECONDS + 1

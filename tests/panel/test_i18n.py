@@ -22,6 +22,8 @@ MADE = (
     "chats.state.",
     "webhooks.state.",
     "webhooks.kind.",
+    "mcp.states.",
+    "mcp.failure.",
     "field.",
     "help.",
     "option.",

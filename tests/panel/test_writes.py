@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import re
+import time
 
 import pytest
 
+from crocevia.core.calls import GenerationOptions, Sampling
+from crocevia.core.messages import TextPart, UserMessage
 from crocevia.runtime.catalogue import Catalogue
+from crocevia.runtime.drafts import CallDraft
 from tests.aio import run
+from tests.fakes.provider import Provider, answer
 
 from .site import Place, site
 
@@ -362,3 +368,43 @@ def test_a_model_on_its_way_out_says_so() -> None:
             assert (await place.form(address))["sunset_at"] == "2027-03-31T00:00:00Z"
 
     run(work(), 40)
+
+
+def test_what_a_model_did_not_take_is_shown_until_it_is_forgotten() -> None:
+    refusal = {"error": {"code": "unsupported_parameter", "param": "temperature", "message": "no"}}
+    whole = {"choices": [{"message": {"role": "assistant", "content": "Ciao."}, "finish_reason": "stop"}]}
+    taken = answer(200, json.dumps(whole).encode())
+
+    async def work() -> None:
+        plays = (answer(400, json.dumps(refusal).encode()), taken, taken, taken)
+        async with Provider(*plays) as provider, site() as place:
+            await place.enter()
+            engine = {"name": "other", "kind": "openai-chat", "base_url": f"{provider.url}/v1"}
+            assert (await place.post("/panel/engines/new", engine)).status_code == 303
+            model = {"name": "Other", "engine": "other", "upstream": "brain-1"}
+            assert (await place.post("/panel/models/new", model)).status_code == 303
+
+            async def carried() -> bool:
+                draft = CallDraft(
+                    door="test",
+                    encode="test",
+                    messages=(UserMessage(parts=(TextPart(text="Ciao"),)),),
+                    options=GenerationOptions(sampling=Sampling(temperature=0.5)),
+                )
+                async with place.service.gateway.open_model("somebody", "Other", draft) as call:
+                    await call.answer()
+                return "temperature" in provider.requests[-1].json()
+
+            edit = "/panel/engines/edit?name=other"
+            assert [await carried(), await carried()] == [False, False]
+            page = (await place.get(edit)).text
+            assert "temperature" in page and "brain-1" in page and "Send them again" in page
+            (learnt,) = (await place.get("/panel/engines/edit.json?name=other")).json()["more"]["learnt"]
+            assert (learnt["model"], learnt["parameter"]) == ("brain-1", "temperature")
+            assert 3500 < learnt["until"] - time.time() < 3700
+            forgotten = await place.post("/panel/engines/forget?name=other")
+            assert forgotten.headers["location"] == f"{edit}&done=forgotten"
+            assert "temperature" not in (await place.get(edit)).text
+            assert await carried()
+
+    run(work(), 30)

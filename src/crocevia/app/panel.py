@@ -21,6 +21,7 @@ from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.turns import Turns
+from crocevia.runtime.turns.tools.mcp_servers import McpServers
 
 
 def open_panel(
@@ -28,6 +29,7 @@ def open_panel(
     control: Control,
     gateway: Gateway,
     turns: Turns,
+    servers: McpServers,
     redeliver: Callable[[str], Awaitable[bool]],
     engines: EngineSource,
     site: Site,
@@ -42,6 +44,7 @@ def open_panel(
             gateway=gateway,
             control=control,
             turns=turns,
+            mcp=servers,
             redeliver=redeliver,
             engine=engines,
             check_engine=check_engine,

@@ -44,6 +44,7 @@ from crocevia.runtime.intake import Intake
 from crocevia.runtime.records import CallRecords
 from crocevia.runtime.signing_keys import Signer
 from crocevia.runtime.turns import Turns
+from crocevia.runtime.turns.tools.mcp_servers import McpServers
 from crocevia.storage import migrate
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home, serving
@@ -60,6 +61,7 @@ class Service(msgspec.Struct, frozen=True):
     engines: EnginePool
     gateway: Gateway
     turns: Turns
+    mcp: McpServers
     site: Site
     """All that it answers to, as one ASGI application."""
     background: Background | None = None
@@ -119,7 +121,8 @@ async def _running(settings: Settings, home: Home, database: Database, log: Logg
         control = open_control(database, home, catalogue, images=images, limits=settings.limits, workers=workers)
         cleanups = (lambda: chat_attachments.drop_expired(control), images.drop_expired)
         await stack.enter_async_context(periodic_cleanup(cleanups, log))
-        turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, log))
+        servers = McpServers(settings.mcp)
+        turns = await stack.enter_async_context(open_turns(settings, control, gateway, database, servers, log))
         doors = [pepper, atp_door(control, (*ATP_TABLE, *operations(turns, control.clock)))]
         background = None
         if is_enabled(settings):
@@ -129,8 +132,8 @@ async def _running(settings: Settings, home: Home, database: Database, log: Logg
             doors.append(responses)
         doors.append(site_door(lambda: not gateway.draining and database.failing_since is None))
         site = Site(doors, _front(settings))
-        site.mount("/panel", open_panel(settings, control, gateway, turns, money.redeliver, engines.get, site))
-        yield Service(home, database, catalogue, engines, gateway, turns, site, background)
+        site.mount("/panel", open_panel(settings, control, gateway, turns, servers, money.redeliver, engines.get, site))
+        yield Service(home, database, catalogue, engines, gateway, turns, servers, site, background)
     finally:
         await catalogue.close()
         await stack.aclose()

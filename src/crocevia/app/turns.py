@@ -19,9 +19,9 @@ from crocevia.storage.database import Database
 
 @asynccontextmanager
 async def open_turns(
-    settings: Settings, control: Control, gateway: Gateway, database: Database, log: Logger
+    settings: Settings, control: Control, gateway: Gateway, database: Database, servers: McpServers, log: Logger
 ) -> AsyncIterator[Turns]:
-    """Open turns are gone on with before this yields; leaving stops them where they are."""
+    """Open turns are gone on with before this yields; leaving stops them where they are, and closes `servers`."""
     hub = Hub(quiet=settings.calls.ping_seconds)
     files = control.files
     turns = Turns(
@@ -29,7 +29,7 @@ async def open_turns(
         gateway,
         SqliteLog(database, hub),
         hub,
-        Toolbox(standard_tools(files), {"mcp": McpServers(settings.mcp)}),
+        Toolbox(standard_tools(files), {"mcp": servers}),
         files,
         settings=TurnSettings(
             on_restart=settings.turns.on_restart,

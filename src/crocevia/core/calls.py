@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Protocol
+from typing import Final, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 from msgspec import Raw
@@ -141,3 +141,14 @@ class Engine(Protocol):
     async def close(self) -> None:
         """Give back sockets and child processes. Idempotent."""
         ...
+
+
+Rejected: TypeAlias = dict[str, dict[str, float]]
+"""By model and name of a parameter that it turned out not to take: until when (`time.monotonic`) that is believed."""
+
+
+@runtime_checkable
+class Learning(Protocol):
+    """An engine that remembers what its provider's models did not take."""
+
+    rejected: Rejected

@@ -74,7 +74,7 @@ NAVIGATION: Final = (
 NOTICES: Final = frozenset(
     {
         *("saved", "created", "removed", "revoked", "unchanged", "password", "checking", "signed_out", "preferences"),
-        *("cancelled", "steered", "approved", "denied", "answered", "redelivered"),
+        *("cancelled", "steered", "approved", "denied", "answered", "redelivered", "forgotten"),
     }
 )
 

@@ -13,6 +13,7 @@ from crocevia.runtime.control.apply import CheckEngine
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import EngineSource, Gateway
 from crocevia.runtime.turns import Turns
+from crocevia.runtime.turns.tools.mcp_servers import McpServers
 from crocevia.storage.database import Database
 from crocevia.storage.home import Home
 
@@ -26,6 +27,7 @@ class PanelServices(msgspec.Struct, frozen=True, kw_only=True):
     gateway: Gateway
     control: Control
     turns: Turns
+    mcp: McpServers
     redeliver: Callable[[str], Awaitable[bool]]
     """Send the webhook of this id once more now; False if there is none."""
     engine: EngineSource

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import Protocol
 
-from crocevia.core.calls import Abilities, ModelRequest
+from crocevia.core.calls import Abilities, ModelRequest, Rejected
 from crocevia.core.errors import GatewayError
 from crocevia.core.events import ModelEvent, ParametersLeftOut, UsageReported
 from crocevia.engines.upstream import errors as upstream_errors
@@ -53,7 +53,7 @@ class UpstreamEngine:
         self._dialect = dialect
         self._http = http
         self._retry = retry or RetryPolicy()
-        self._rejected: sampling.Rejected = {}
+        self.rejected: Rejected = {}
 
     def call(self, request: ModelRequest, *, deadline: float) -> _Call:
         return _Call(self, request, deadline)
@@ -80,11 +80,11 @@ class UpstreamEngine:
         Without the sampling parameters that the model takes no part in, which are named in the first batch."""
         takes = self._dialect.takes(request)
         while True:
-            kept, left_out = sampling.narrowed(request, takes, self._rejected)
+            kept, left_out = sampling.narrowed(request, takes, self.rejected)
             try:
                 answer, batch = await self._begin(self._dialect.encode(kept), request, deadline)
             except GatewayError as failure:
-                name = sampling.refused(kept, failure, self._rejected)
+                name = sampling.refused(kept, failure, self.rejected)
                 if name is None:
                     raise
                 takes -= {name}

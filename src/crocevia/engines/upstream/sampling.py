@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 import msgspec
 
-from crocevia.core.calls import ModelRequest, Sampling
+from crocevia.core.calls import ModelRequest, Rejected, Sampling
 from crocevia.core.errors import GatewayError
 from crocevia.engines.upstream.errors import ParameterRefused
 
 ALL: Final = frozenset(Sampling.__struct_fields__)
 REMEMBERED_SECONDS: Final = 3600.0
-
-Rejected: TypeAlias = dict[str, dict[str, float]]
-"""By model and name of a parameter that it turned out not to take: until when (`time.monotonic`) that is believed."""
 
 
 def given(request: ModelRequest) -> dict[str, Any]:

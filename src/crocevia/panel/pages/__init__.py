@@ -13,6 +13,7 @@ from crocevia.panel.pages.engines import PAGES as ENGINES
 from crocevia.panel.pages.entry import PAGES as ENTRY
 from crocevia.panel.pages.files import PAGES as FILES
 from crocevia.panel.pages.keys import PAGES as KEYS
+from crocevia.panel.pages.mcp import PAGES as MCP
 from crocevia.panel.pages.models import PAGES as MODELS
 from crocevia.panel.pages.overview import PAGES as OVERVIEW
 from crocevia.panel.pages.playground import PAGES as PLAYGROUND
@@ -39,6 +40,7 @@ PAGES: Final[tuple[Page, ...]] = (
     *KEYS,
     *FILES,
     *WEBHOOKS,
+    *MCP,
     *AUDIT,
     *API,
     *PLAYGROUND,

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from typing import Final, get_args
 
 import msgspec
 
+from crocevia.core.calls import Learning, Rejected
 from crocevia.core.catalogue import EngineKind, EngineSpec
+from crocevia.core.errors import GatewayError
 from crocevia.panel.forms import Field
 from crocevia.panel.health import Health
 from crocevia.panel.pages.resource import Resource
@@ -32,8 +35,19 @@ class Listing(msgspec.Struct, frozen=True, kw_only=True):
     """Whether a probe is still running."""
 
 
+class Learnt(msgspec.Struct, frozen=True):
+    """A parameter that a model turned out not to take, so that it is left out for everybody."""
+
+    model: str
+    """The provider's own name for it."""
+    parameter: str
+    until: float
+    """Unix seconds."""
+
+
 class More(msgspec.Struct, frozen=True, kw_only=True):
     health: Health
+    learnt: list[Learnt]
     has_key: bool
     last_failure: CallRow | None
 
@@ -69,7 +83,34 @@ async def probe(request: PageRequest) -> PageResponse:
 async def _more(request: PageRequest, name: str) -> More:
     health = await request.state.health.check([name], request.services.engine)
     failure = await request.services.database.read(lambda tx: _last_failure(tx, name))
-    return More(health=health[name], has_key=_has_key(request, name), last_failure=failure)
+    learnt = _learnt(_rejected(request, name))
+    return More(health=health[name], learnt=learnt, has_key=_has_key(request, name), last_failure=failure)
+
+
+async def forget(request: PageRequest) -> PageResponse:
+    """Ask the engine's models again for what they did not take."""
+    name = request.query.get("name", "")
+    await find(request, "engines", name)
+    _rejected(request, name).clear()
+    return Redirect(f"{RESOURCE.address(name)}&done=forgotten")
+
+
+def _rejected(request: PageRequest, name: str) -> Rejected:
+    try:
+        engine = request.services.engine(name)
+    except GatewayError:  # it cannot be built, and so has asked nobody
+        return {}
+    return engine.rejected if isinstance(engine, Learning) else {}
+
+
+def _learnt(rejected: Rejected) -> list[Learnt]:
+    now, clock = time.monotonic(), time.time()
+    return [
+        Learnt(model, parameter, clock + until - now)
+        for model, parameters in sorted(rejected.items())
+        for parameter, until in sorted(parameters.items())
+        if until > now
+    ]
 
 
 def _has_key(request: PageRequest, name: str) -> bool:
@@ -98,4 +139,8 @@ RESOURCE: Final = Resource(
     ),
     more=_more,
 )
-PAGES: Final = (*RESOURCE.pages(show), Page(path="/panel/engines/probe", post=probe))
+PAGES: Final = (
+    *RESOURCE.pages(show),
+    Page(path="/panel/engines/probe", post=probe),
+    Page(path="/panel/engines/forget", post=forget),
+)

@@ -48,7 +48,11 @@ class ServerState(msgspec.Struct, frozen=True, kw_only=True):
     state: State
     """`idle`: no turn has needed it so far, or its session has ended."""
     tools: tuple[str, ...] = ()
-    """What models call those that it offers."""
+    """What models call those that it offers, or offered at last."""
+    failure: str | None = None
+    """The kind of error by which it was last lost or not reached."""
+    failed_at: float | None = None
+    """Unix seconds."""
 
 
 class McpServers:
@@ -59,6 +63,12 @@ class McpServers:
             name: _Session(name, server, [other for other in servers if other != name])
             for name, server in servers.items()
         }
+
+    async def look(self, name: str) -> None:
+        """Reach a server now, and list its tools again. Raises GatewayError(UNAVAILABLE)."""
+        if (session := self._sessions.get(name)) is not None:
+            session.doubt()
+        await self.tools(name)
 
     def states(self) -> list[ServerState]:
         """How each declared server does, in the order of declaration. Asks nobody."""
@@ -91,15 +101,29 @@ class _Session:
         self._client: Any = None
         self._broken = False
         self._heard = 0.0
-        self._failed = False
+        self._failure: str | None = None
+        self._failed_at: float | None = None
+        self._reached = True
         self._calling = 0
         self._deaf = self._stale = False
         self._offered: dict[str, PlatformTool] = {}
 
     def state(self) -> ServerState:
-        if self._client is not None and not self._broken:
-            return ServerState(name=self._name, state="ready", tools=tuple(self._offered))
-        return ServerState(name=self._name, state="unreachable" if self._failed else "idle")
+        there = self._client is not None and not self._broken
+        return ServerState(
+            name=self._name,
+            state="ready" if there else "idle" if self._reached else "unreachable",
+            tools=tuple(self._offered),
+            failure=self._failure,
+            failed_at=self._failed_at,
+        )
+
+    def doubt(self) -> None:
+        """Look at the server and its tools at the next need, however lately it was heard."""
+        self._heard, self._stale = 0.0, True
+
+    def _lost(self, error: BaseException) -> None:
+        self._failure, self._failed_at = _kind(error), time.time()
 
     async def tools(self) -> dict[str, PlatformTool]:
         async with self._lock:
@@ -129,17 +153,18 @@ class _Session:
         try:
             async with asyncio.timeout(_PATIENCE):
                 await client.session.send_ping()
-        except TimeoutError:
-            self._break(client, dead=not self._calling)
+        except TimeoutError as error:
+            self._break(client, error, dead=not self._calling)
         except Exception as error:
-            self._break(client, dead=not _is_answer(error))
+            self._break(client, error, dead=not _is_answer(error))
         else:
             self._heard = time.monotonic()
         self._stale = self._stale or self._deaf
 
-    def _break(self, client: Any, *, dead: bool) -> None:
+    def _break(self, client: Any, error: Exception, *, dead: bool) -> None:
         if dead and client is self._client:
             self._broken = True
+            self._lost(error)
         elif not dead:
             self._heard = time.monotonic()
 
@@ -149,8 +174,9 @@ class _Session:
         try:
             async with asyncio.timeout(self._server.start_seconds):
                 self._offered = await self._list()
-        except Exception:
+        except Exception as error:
             self._stale = True
+            self._lost(error)
 
     async def _begin(self) -> None:
         ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
@@ -162,9 +188,10 @@ class _Session:
         except Exception as error:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-            self._failed = True
+            self._reached = False
+            self._lost(error)
             raise GatewayError(Reason.MCP_UNREACHABLE, server=self._name) from error
-        self._failed = False
+        self._reached = True
 
     async def _live(self, ready: asyncio.Future[None]) -> None:
         try:
@@ -313,6 +340,13 @@ def _is_answer(error: Exception) -> bool:
 
     code = getattr(error, "code", None)
     return isinstance(code, int) and code not in (CONNECTION_CLOSED, REQUEST_TIMEOUT)
+
+
+def _kind(error: BaseException) -> str:
+    """What kind of error it is, without what it says."""
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return type(error).__name__
 
 
 def _value(result: Any) -> Any:
