@@ -57,6 +57,7 @@ TURNS: tuple[R, ...] = (
         "14.4",
     ),
     R("T-CLI-4", "A runner can claim a call, so that no other runs it.", "12"),
+    R("T-CLI-5", "A model whose call's arguments are no JSON object is told so; the turn goes on.", "14"),
     R(
         "T-DEL-1",
         "Delegation in the foreground suspends, in the background interleaves; each has its own context.",

@@ -12,8 +12,13 @@ import rfc8785
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
+from crocevia.storage import chats, declared, meta
+from crocevia.storage.database import immediate
 from tests.contract.requirements import requirement
-from tests.runtime.turns.theatre import Theatre, Watcher, play, tool
+from tests.fakes.provider import Play, Provider
+from tests.fakes.provider import play as streamed
+from tests.runtime.turns.theatre import Theatre, Watcher, change_agent, play, tool
 
 ARGS = {"to": "ü@example.com", "n": 9007199254740993, "f": 1.0, "nested": {"b": [1, None], "a": "\u20ac\n"}}
 MAIL: dict[str, Any] = {
@@ -194,3 +199,51 @@ def test_a_name_of_the_platform_is_never_sent_to_a_client() -> None:
 
     both = {"tools_enabled": tool("wiki_search"), "external_tools_enabled": tool("wiki_search")}
     play(scripts, work, agents={"main": both})
+
+
+BROKEN = ('{"to": ', '{"to": "x"', "[1]", '"x"', "7", "to=x", '{"to": NaN}', '{"to": 1e999}', '{"a":' * 5000)
+
+
+def says(*deltas: dict[str, Any], why: str) -> Play:
+    """A streamed answer."""
+    parts = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    end = {"choices": [{"index": 0, "delta": {}, "finish_reason": why}]}
+    usage = {"choices": [], "usage": {"prompt_tokens": 10, "completion_tokens": 2}}
+    frames = [*map(json.dumps, [*parts, end, usage]), "[DONE]"]
+    return streamed("".join(f"data: {frame}\n\n" for frame in frames).encode())
+
+
+def calling(name: str, arguments: str) -> Play:
+    function = {"name": name, "arguments": arguments}
+    return says({"tool_calls": [{"index": 0, "id": "call_0", "function": function}]}, why="tool_calls")
+
+
+@requirement("T-CLI-5")
+@pytest.mark.parametrize("name", ["send_email", "write", "nobody"])
+def test_a_model_whose_arguments_are_no_json_object_is_told_so(name: str) -> None:
+    async def work(place: Theatre) -> None:
+        await register(place)
+        sorry = says({"content": "Sorry."}, why="stop")
+        plays = [play_ for arguments in BROKEN for play_ in (calling(name, arguments), sorry)]
+        async with Provider(*plays) as provider:
+            with immediate(place.home.database) as tx:
+                far = EngineSpec(name="far", kind="openai-chat", base_url=f"{provider.url}/v1")
+                declared.save(tx, far, 0.0)
+                price = Prices(input=1.0, output=1.0)
+                declared.save(tx, ModelSpec(name="far", engine="far", upstream="x", prices=price), 0.0)
+                change_agent(tx, place.made.user_id, "main", {"model": "far"})
+                meta.bump_revision(tx)
+            await place.reopen()
+            chat = await place.chat()
+            await place.service.database.write(lambda tx: chats.set_title(tx, chat, "named", 0.0))
+            watcher = await place.watch(chat)
+            for index, arguments in enumerate(BROKEN):
+                end = await watcher.end(await place.say(chat, "go"))
+                assert (end["type"], end["data"]["cost"] is None) == ("turn.completed", False), arguments
+                heard = provider.requests[2 * index + 1].json()["messages"][-1]
+                assert heard["role"] == "tool" and '"invalid_arguments"' in heard["content"], arguments
+        told = watcher.all("agent.tool.complete")
+        assert [event["data"]["result"]["code"] for event in told] == ["invalid_arguments"] * len(BROKEN)
+        assert not {"agent.tool.request", "agent.text.reset", "agent.artifact"} & set(watcher.types)
+
+    play(MAIL, work, agents={"main": {"external_tools_enabled": tool("send_email"), "tools_enabled": tool("write")}})

@@ -117,6 +117,27 @@ def test_an_agent_runs_its_own_tools_and_answers_once(stream: bool, tmp_path: Pa
     run(scene())
 
 
+@requirement("R-RUN-1")
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_agent_whose_call_of_its_own_tool_is_broken_hears_so_and_goes_on(stream: bool, tmp_path: Path) -> None:
+    plays = [streams(("c1", "write", '{"path":'), text="I will."), spoken("Done.")]
+    if not stream:
+        plays = [asks(("c1", "write", '{"path":'), text="I will."), whole("Done.")]
+
+    async def scene() -> None:
+        async with scene_with(tmp_path, *plays) as (home, provider):
+            made = await home.ask("/v1/responses", {**WRITER, "stream": stream})
+            assert made.status == 200, made.body
+            resource = made.events()[-1]["response"] if stream else made.json()
+            check_resource(resource)
+            assert resource["status"] == "completed"
+            assert resource["output"][-1]["content"][0]["text"] == "Done."
+            last = sent(provider)["messages"][-1]
+            assert last["role"] == "tool" and "invalid_arguments" in last["content"]
+
+    run(scene())
+
+
 @requirement("R-RUN-2")
 def test_a_run_with_tools_is_a_turn_of_a_chat_that_readers_see(tmp_path: Path) -> None:
     async def scene() -> None:

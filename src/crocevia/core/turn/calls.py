@@ -89,7 +89,7 @@ class Call:
     @property
     def handed_over(self) -> bool:
         """It waits for whoever started the turn, who sees it when the turn ends."""
-        return self.kind == "caller" and self.state is CallState.PROPOSED
+        return self.kind == "caller" and self.state is CallState.PROPOSED and self.refusal is None
 
     @property
     def wire_kind(self) -> ToolKind:

@@ -286,6 +286,8 @@ class ModelAnswered(EntryBase, frozen=True, kw_only=True, tag="model.answered"):
     text: str = ""
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
+    unreadable: tuple[int, ...] = ()
+    """Places of calls whose arguments were no JSON object: they do not run, and the model is told."""
     opaque: Opaque | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None

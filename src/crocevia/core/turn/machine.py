@@ -308,6 +308,8 @@ def _model_answered(turn: Turn, entry: e.ModelAnswered) -> None:
     for index, tool in enumerate(entry.calls):
         call_id = derive("tc", entry.at, turn.id, instance.id, entry.step, index)
         call = Call(call_id, instance.id, tool, kind_of(turn.plan, instance.card.tools, tool.name), entry.at)
+        if index in entry.unreadable:
+            call.refusal = ("invalid_arguments", "the arguments were no JSON object that can be read; nothing was done")
         instance.calls.append(call)
         turn.calls[call_id] = call
     instance.settle()

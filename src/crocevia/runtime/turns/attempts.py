@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Final
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from crocevia.core.answers import Answer
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
+from crocevia.core.ids import ulid
 from crocevia.core.messages import Opaque, ToolCall
 from crocevia.core.texts import render
 from crocevia.core.turn import entries as e
@@ -56,7 +58,6 @@ def fault_of(error: GatewayError) -> Fault:
 
 AGENT_GONE: Final = Fault("agent_unavailable", "this agent is not in the team any more", False)
 INTERRUPTED: Final = Fault("interrupted", "", True, interrupted=True)
-_BAD_ARGUMENTS: Final = Fault("invalid_arguments", "the model called a tool with arguments that cannot be read", True)
 
 
 class Attempt(msgspec.Struct, frozen=True):
@@ -86,10 +87,12 @@ class Attempt(msgspec.Struct, frozen=True):
             unpriced=cost.unpriced,
         )
 
-    def answered(self, call: Call, cost: CallCost) -> e.Entry:
+    def answered(self, call: Call, cost: CallCost, broken: str | None, callers: Container[str]) -> e.ModelAnswered:
+        """broken: the tool whose call ended the answer because its arguments could not be read. callers: the tools
+        whose calls are handed over as they came.
+        """
         answer = call.fold.answer()
-        if not all(_is_object(tool_call) for tool_call in answer.tool_calls):
-            return self.failed(_BAD_ARGUMENTS, cost)
+        calls, unreadable = _readable_calls(answer.tool_calls, broken, callers)
         return e.ModelAnswered(
             turn=self.turn,
             at=now_ms(),
@@ -98,13 +101,30 @@ class Attempt(msgspec.Struct, frozen=True):
             attempt=self.attempt,
             text=answer.text,
             reasoning=answer.reasoning,
-            calls=answer.tool_calls,
-            opaque=_provider_blocks(answer),
+            calls=calls,
+            unreadable=unreadable,
+            opaque=None if unreadable else _provider_blocks(answer),
             usage=cost.usage,
             cost_usd=cost.cost_usd,
             unpriced=cost.unpriced,
-            stop=(answer.stop or StopReason.END).value,
+            stop=(answer.stop or (StopReason.END if broken is None else StopReason.TOOL_USE)).value,
         )
+
+
+def _readable_calls(
+    calls: tuple[ToolCall, ...], broken: str | None, callers: Container[str]
+) -> tuple[tuple[ToolCall, ...], tuple[int, ...]]:
+    """The calls as every engine takes them back, and the places of those whose arguments were no JSON object."""
+    if broken is not None:
+        lost = ToolCall(id=f"call_{ulid().lower()}", name=broken, arguments=msgspec.Raw())
+        calls = (*calls, lost)
+    places = tuple(place for place, call in enumerate(calls) if call.name not in callers and not _is_object(call))
+    empty = msgspec.Raw(b"{}")
+    mended = [
+        msgspec.structs.replace(tool_call, arguments=empty) if place in places else tool_call
+        for place, tool_call in enumerate(calls)
+    ]
+    return tuple(mended), places
 
 
 def _is_object(tool_call: ToolCall) -> bool:

@@ -13,7 +13,7 @@ import msgspec
 
 from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.errors import Code, GatewayError, Reason
-from crocevia.core.events import ModelEvent, ReasoningDelta, TextDelta
+from crocevia.core.events import ModelEvent, ReasoningDelta, Stopped, StopReason, TextDelta
 from crocevia.core.messages import Message, user
 from crocevia.core.sizes import tokens
 from crocevia.core.turn import Turn, normalise_title
@@ -93,10 +93,14 @@ class ModelRunner:
             async with self._reserved(instance, route):
                 call = self._open(driver, instance, draft, route)
                 self._asked.set()
-                await self._stream(driver, call, writer)
+                broken = await self._stream(driver, call, writer)
                 cost = cost_of(call, instance)
                 interrupted = call.cut is not None and call.fold.stop is None
-                await driver.commit(attempt.failed(INTERRUPTED, cost) if interrupted else attempt.answered(call, cost))
+                await driver.commit(
+                    attempt.failed(INTERRUPTED, cost)
+                    if interrupted
+                    else attempt.answered(call, cost, broken, self._setup.caller_tools)
+                )
         except asyncio.CancelledError:
             if not driver.detached:
                 writer.flush()
@@ -111,18 +115,39 @@ class ModelRunner:
             self._retry_after[instance.id] = min(float(error.retry_after or FIRST_BACKOFF), MAX_BACKOFF)
             driver.post(attempt.failed(fault_of(error), cost_of(call, instance)))
 
-    async def _stream(self, driver: Driver, call: Call, writer: DeltaWriter) -> None:
+    async def _stream(self, driver: Driver, call: Call, writer: DeltaWriter) -> str | None:
+        """Hear the answer out. The tool whose arguments could not be read, if that ended it."""
         observer = self._observer
         if observer is not None:
             observer.call_started(call, partial(_fail_turn, driver))
         journalled = observer is None or not observer.sole_reader
-        async with call:
-            async for batch in call:
-                if journalled:
-                    await writer.write(batch)
-                if observer is not None:
-                    await observer.receive(batch)
-        writer.flush()
+        try:
+            async with call:
+                async for batch in call:
+                    if journalled:
+                        await writer.write(batch)
+                    if observer is not None:
+                        await observer.receive(batch)
+        except GatewayError as error:
+            broken = await self._broken_tool(call, error)
+            if broken is None:
+                raise
+            return broken
+        finally:
+            writer.flush()
+        return None
+
+    async def _broken_tool(self, call: Call, error: GatewayError) -> str | None:
+        """Whose arguments could not be read, if the model can be told: not of a caller that heard half a call."""
+        if error.reason is not Reason.TOOL_ARGUMENTS_MALFORMED:
+            return None
+        told = str(error.details["tool"])
+        name = call.route.fitted.names.get(told, told)
+        if name in self._setup.caller_tools:
+            return None
+        if self._observer is not None:
+            await self._observer.receive([Stopped(StopReason.TOOL_USE)])
+        return name
 
     async def compact(self, driver: Driver, want: w.Compact) -> None:
         turn, instance = driver.turn, driver.turn.instances[want.instance]

@@ -49,6 +49,11 @@ class TurnSetup(msgspec.Struct, frozen=True, kw_only=True):
     request: RunRequest | None = None
     """Of a run."""
 
+    @property
+    def caller_tools(self) -> frozenset[str]:
+        """Names of the tools that whoever started the run runs."""
+        return frozenset() if self.request is None else frozenset(tool.name for tool in self.request.tools)
+
 
 class _Rows(msgspec.Struct, frozen=True):
     team: Team
