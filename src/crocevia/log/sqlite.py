@@ -8,7 +8,7 @@ from typing import Final, TypeVar
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import ulid
-from crocevia.core.turn.entries import Entry, decode
+from crocevia.core.turn.entries import ContextReplaced, Entry, decode, encode
 from crocevia.log.appends import Append, Appends, forget_place
 from crocevia.log.commands import find_command, put, read_commands
 from crocevia.log.hints import Hints
@@ -29,6 +29,7 @@ _READ = (
     "SELECT j.seq, j.body FROM journal j JOIN chat_logs l ON l.id = j.log"
     " WHERE l.chat = ? AND j.seq > ? AND j.sub = 0 ORDER BY j.seq LIMIT ?"
 )
+_REPLACED: Final = encode(ContextReplaced(turn="", at=0, items=())).partition(b",")[0]
 _REPLAY = "SELECT body FROM journal WHERE log = (SELECT id FROM chat_logs WHERE chat = ?) ORDER BY seq, sub"
 
 
@@ -108,7 +109,14 @@ class SqliteLog:
 
     async def replay(self, chat: str) -> list[Entry]:
         def work(tx: Transaction) -> list[Entry]:
-            return list(entries_of(tx, chat))
+            bodies = [body for (body,) in tx.connection.execute(_REPLAY, (chat,))]
+            replaced = [at for at, body in enumerate(bodies) if body.startswith(_REPLACED)]
+            for at in reversed(replaced):
+                entry = decode(bodies[at])
+                if isinstance(entry, ContextReplaced) and entry.totals is not None:
+                    del bodies[:at]
+                    break
+            return list(map(decode, bodies))
 
         return await self._database.read(work)
 

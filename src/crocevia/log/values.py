@@ -142,7 +142,9 @@ class Log(Protocol):
         ...
 
     async def replay(self, chat: str) -> list[Entry]:
-        """All entries, private ones too, in order. Raises entries.Unreadable."""
+        """All entries, private ones too, in order, from the last that replaces all before it. Raises
+        entries.Unreadable.
+        """
         ...
 
     async def bounds(self, chat: str) -> Bounds:

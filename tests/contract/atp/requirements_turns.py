@@ -83,7 +83,7 @@ TURNS: tuple[R, ...] = (
     R("T-CMP-1", "A context near the window is summarised, with two events and its cost counted.", "11"),
     R("T-KNO-1", "Knowledge tools read, search and, where allowed, write wiki, skills and MEMORY.md.", "11.8"),
     R("T-REC-1", "A turn goes on after a restart, or fails honestly where so configured.", "23"),
-    R("T-REC-2", "A history that cannot be read is 503 context_unavailable, never an empty one.", "23"),
+    R("T-REC-2", "A history that cannot be read is 503 context_unavailable until it is restored, never empty.", "23"),
     R("T-DRN-1", "A draining server opens no turn (503 gateway_draining); everything else goes on.", "10.1"),
     R("T-KEY-1", "A revoked key ends its open streams.", "6"),
 )

@@ -10,7 +10,7 @@ import pytest
 from crocevia.config import Settings, TurnsSettings
 from tests.contract.atp.test_turns_team import SLOW, TEAM, check_order
 from tests.contract.requirements import requirement
-from tests.runtime.turns.theatre import Theatre, Watcher, play, tool
+from tests.runtime.turns.theatre import THREE, Theatre, Watcher, play, tool
 
 SPEAKS: dict[str, Any] = {
     "main": [
@@ -137,7 +137,6 @@ def test_a_history_that_cannot_be_read_is_never_an_empty_one() -> None:
         empty = await place.chat()
         for what, body in (
             ("messages", {"message": "hi"}),
-            ("restore", {"orchestrator_context": [{"kind": "compacted", "content": "x"}]}),
             ("fork", {"destination_chat_id": empty}),
         ):
             refused = await place.post(broken, what, body)
@@ -148,6 +147,46 @@ def test_a_history_that_cannot_be_read_is_never_an_empty_one() -> None:
         assert (await place.post(well, "messages", {"message": "hi"})).status == 202
 
     play(SPEAKS, work)
+
+
+@requirement("T-REC-2")
+@pytest.mark.parametrize("where", ["an entry of an ended turn", "the end of a turn", "a private entry", "an open turn"])
+def test_a_chat_that_cannot_be_read_is_restored_and_goes_on(where: str) -> None:
+    context = {"orchestrator_context": [{"kind": "compacted", "content": "we spoke of pears"}]}
+    which = {
+        "an entry of an ended turn": "seq = 1 AND sub = 0",
+        "the end of a turn": "seq = (SELECT max(seq) FROM journal) AND sub = 0",
+        "a private entry": "sub = 1",
+        "an open turn": "seq = (SELECT max(seq) FROM journal) AND sub = 0",
+    }[where]
+
+    async def work(place: Theatre) -> None:
+        chat = await place.chat()
+        watcher = await place.watch(chat)
+        turn = await place.say(chat, "hi")
+        await watcher.end(turn)
+        if where == "an open turn":
+            turn = await place.say(chat, "slow")
+            await watcher.until(lambda event: event["type"] == "agent.text.delta" and event["turn_id"] == turn)
+            await place.service.turns._supervisor.close()
+        damage = f"UPDATE journal SET body = CAST('{{\"type\":' AS BLOB) WHERE {which}"  # no input of anybody
+        await place.service.database.write(lambda tx: tx.connection.execute(damage))
+        await place.reopen()
+        assert (await place.post(chat, "messages", {"message": "hi"})).status == 503
+        assert (await place.post(chat, "restore", context)).status == 200
+        for _ in range(2):
+            after = len(watcher.events) + (where == "an open turn")
+            events = await place.watch(chat, after)
+            end = await events.end(await place.say(chat, "what was it?"))
+            assert end["type"] == "turn.completed"
+            known = where in ("an entry of an ended turn", "a private entry")
+            assert end["data"]["chat_cost"] == (0.0 if known else None)
+            await place.reopen()
+        path = f"/api/v1/workspaces/{place.made.workspace_id}/chats/{chat}/completions/{turn}"
+        found = (await place.call("GET", path, headers=THREE)).data
+        assert found["status"] == ("failed" if where == "an open turn" else "succeeded")
+
+    play(SPEAKS, work, clean=where != "an open turn")
 
 
 @requirement("T-REC-2")

@@ -115,10 +115,7 @@ class ChatSessions:
         """The chat's session; hold its lock. Raises ContextUnavailable."""
         session = self._sessions.get(chat.id)
         if session is None:
-            await self.bounds(chat.id)
-            fence = await self._log.acquire(chat.id, NODE, LEASE_MS, now_ms())
-            if fence is None:
-                raise GatewayError(Reason.UNAVAILABLE, retry_after=1)
+            fence = await self.fence(chat.id)
             try:
                 session = ChatSession(chat, fence, await self._log.replay(chat.id))
             except Unreadable:
@@ -128,6 +125,14 @@ class ChatSessions:
         session.chat = chat
         self._sessions.move_to_end(chat.id)
         return session
+
+    async def fence(self, chat_id: str) -> Fence:
+        """The right to append to a chat's log. Raises GatewayError(UNAVAILABLE) while another node has it."""
+        await self.bounds(chat_id)
+        fence = await self._log.acquire(chat_id, NODE, LEASE_MS, now_ms())
+        if fence is None:
+            raise GatewayError(Reason.UNAVAILABLE, retry_after=1)
+        return fence
 
     async def bounds(self, chat_id: str) -> Bounds:
         """Of a chat that exists: its log is made when it is first asked for."""

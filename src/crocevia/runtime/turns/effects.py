@@ -91,6 +91,18 @@ def _ended(turn: Turn, entry: e.Terminal, costs: CostCounter) -> Effect:
     return effect
 
 
+def closed_unread(entry: e.Terminal) -> Effect:
+    """The end of a turn whose entries nobody can read."""
+    costs = CostCounter()
+    costs.calls = costs.unknown = 1
+
+    def effect(tx: Transaction, appended: Appended) -> None:
+        snapshot = snapshot_of(entry, appended.epoch, appended.last, wire=3)
+        completions.close(tx, snapshot, usage_cost=_usage_cost(costs, entry.at))
+
+    return effect
+
+
 def _usage_cost(costs: CostCounter, at: int) -> UsageCost:
     some_known = costs.calls > costs.unknown
     return usage_cost(
