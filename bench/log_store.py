@@ -15,7 +15,7 @@ from crocevia.storage import chats
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.migrate import ensure
 
-AGENT = e.Agent("ag_01j00000000000000000000000", "lead", "orchestrator", None, "m-lead")
+AGENT = e.Speaker("ag_01j00000000000000000000000", "lead", "orchestrator", None, "m-lead")
 _TURN = "cmpl_01j00000000000000000000000"
 _TEXT = "a few words of text "
 
@@ -31,7 +31,7 @@ class Appends:
 
 
 def deltas(count: int, at: int = 1_764_500_000_000) -> list[e.Entry]:
-    return [e.TextDelta(turn=_TURN, at=at + i, agent=AGENT, delta=_TEXT) for i in range(count)]
+    return [e.AgentTextDelta(turn=_TURN, at=at + i, agent=AGENT, delta=_TEXT) for i in range(count)]
 
 
 async def append(folder: Path, chats_: int, per_append: int, seconds: float) -> Appends:
@@ -116,7 +116,7 @@ def _opening(turn: str) -> list[e.Entry]:
 
 def _turn(turn: str, words: int) -> list[e.Entry]:
     said, totals = _TEXT * words, Totals(input_tokens=1)
-    spoken = [e.TextDelta(turn=turn, at=2 + i * 10, agent=AGENT, delta=_TEXT) for i in range(words)]
+    spoken = [e.AgentTextDelta(turn=turn, at=2 + i * 10, agent=AGENT, delta=_TEXT) for i in range(words)]
     at = 2 + words * 10
     return [
         *_opening(turn),

@@ -14,14 +14,6 @@ import pytest
 SRC = Path(__file__).resolve().parent.parent / "src"
 PACKAGE = SRC / "crocevia"
 
-# Names that two modules still share, each with the room that should give one up. This list only shrinks.
-SHARED = {
-    "core/turn": "Agent Answer Call Chat Limits ReasoningDelta TextDelta",
-    "doors": "Caller EmbeddingRequest Encoder Rule",
-    "engines, app": "Cut Exchange Service",
-    "runtime": "Attempt Job",
-}
-
 
 @cache
 def modules() -> dict[str, ast.Module]:
@@ -83,7 +75,4 @@ def test_a_class_name_means_one_thing() -> None:
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not is_local(module):
                 places[node.name].append(module)
-    twice = {name: sorted(found) for name, found in places.items() if len(found) > 1}
-    allowed = {name for names in SHARED.values() for name in names.split()}
-    assert not {name: found for name, found in twice.items() if name not in allowed}
-    assert not allowed - twice.keys(), "these mean one thing by now: take them off the list"
+    assert not {name: found for name, found in places.items() if len(found) > 1}

@@ -24,7 +24,7 @@ from crocevia.core.events import (
 )
 from crocevia.core.images import ImageRequest
 from crocevia.core.messages import Tool, user
-from crocevia.engines.llama.exchange import Exchange
+from crocevia.engines.llama.exchange import LlamaExchange
 from crocevia.engines.llama.worker import LlamaSettings, Worker
 from crocevia.engines.openai.embeddings import _vectors
 from crocevia.engines.openai.images import _result
@@ -160,7 +160,7 @@ def _damage(node: Any, data: st.DataObject) -> None:
 def test_whatever_the_embedded_model_s_server_says(data: st.DataObject, tools: bool) -> None:
     """Its exchange takes event by event; the socket is nothing to it."""
     request = ModelRequest(model="", messages=(user("hi"),), tools=(TOOL,) if tools else ())
-    exchange = Exchange(request, cast("Worker", None), LlamaSettings(), 0.0, 0.0)
+    exchange = LlamaExchange(request, cast("Worker", None), LlamaSettings(), 0.0, 0.0)
     said = data.draw(
         st.sampled_from(['{"reply":"hi \\ud83d"', '{"name":"f","arguments":{"a":1}}', "{", "hi", "\ud83c"])
     )

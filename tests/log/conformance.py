@@ -22,12 +22,12 @@ from crocevia.log import Appended, Closed, Created, Duplicate, Fence, Fenced, Lo
 from tests.aio import run
 
 Opener = Callable[[], AbstractAsyncContextManager[Log]]
-AGENT = e.Agent("ag_1", "main", "orchestrator", None, "m")
+AGENT = e.Speaker("ag_1", "main", "orchestrator", None, "m")
 CARD = AgentCard(name="main", model="m")
 
 
-def delta(text: str, turn: str = "t1") -> e.TextDelta:
-    return e.TextDelta(turn=turn, at=1, agent=AGENT, delta=text)
+def delta(text: str, turn: str = "t1") -> e.AgentTextDelta:
+    return e.AgentTextDelta(turn=turn, at=1, agent=AGENT, delta=text)
 
 
 def secret(turn: str = "t1") -> e.ModelStarted:

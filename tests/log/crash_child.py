@@ -21,7 +21,7 @@ import msgspec
 from crocevia.core.messages import ToolCall
 from crocevia.core.turn import (
     AgentCard,
-    Chat,
+    ChatState,
     Plan,
     ToolCard,
     Turn,
@@ -98,7 +98,7 @@ class Server:
         self.inbox: asyncio.Queue[e.Entry | None] = asyncio.Queue()
         self.begun: dict[w.Want, asyncio.Task[None]] = {}
         self.stopping: set[asyncio.Task[None]] = set()
-        self.chat = Chat()
+        self.chat = ChatState()
         self.turn: Turn | None = None
         self.seen = 0
         self.driving: asyncio.Task[None] | None = None
@@ -204,18 +204,18 @@ class Server:
         usage = Usage(input_tokens=10, output_tokens=len(text))
         self.tell(e.ModelAnswered(**self.base(turn), **here, text=text, calls=tools, usage=usage, cost_usd=0.0))
 
-    async def stream(self, turn: Turn, agent: e.Agent, lead: str, text: str) -> None:
+    async def stream(self, turn: Turn, agent: e.Speaker, lead: str, text: str) -> None:
         coalescer = Coalescer()
         pieces = []
         for index in range(0, len(text), 3):
             pieces = coalescer.add("text", (lead if index == 0 else "") + text[index : index + 3], time.monotonic())
             for piece in pieces:
-                self.tell(e.TextDelta(**self.base(turn), agent=agent, delta=piece.text))
+                self.tell(e.AgentTextDelta(**self.base(turn), agent=agent, delta=piece.text))
             if not pieces and index > 6:
                 self.die(f"tokens_held_{agent.role}")
             await asyncio.sleep(0.004)
         for piece in coalescer.flush():
-            self.tell(e.TextDelta(**self.base(turn), agent=agent, delta=piece.text))
+            self.tell(e.AgentTextDelta(**self.base(turn), agent=agent, delta=piece.text))
 
     async def RunTool(self, turn: Turn, want: w.RunTool) -> None:
         call = turn.calls[want.call_id]

@@ -279,13 +279,13 @@ def test_the_page_of_webhooks_says_whose_can_be_verified() -> None:
 
 
 def test_what_two_agents_say_at_the_same_time_is_one_step_each() -> None:
-    def agent(name: str, parent: str | None = None) -> e.Agent:
-        return e.Agent(name, name, "member" if parent else "orchestrator", parent, "m")
+    def agent(name: str, parent: str | None = None) -> e.Speaker:
+        return e.Speaker(name, name, "member" if parent else "orchestrator", parent, "m")
 
     lead, one, two = agent("lead"), agent("one", "lead"), agent("two", "lead")
 
-    def said(who: e.Agent, delta: str) -> e.Entry:
-        return e.TextDelta(turn="t", at=0, agent=who, delta=delta)
+    def said(who: e.Speaker, delta: str) -> e.Entry:
+        return e.AgentTextDelta(turn="t", at=0, agent=who, delta=delta)
 
     entries: list[e.Entry] = [
         e.TurnStarted(turn="t", at=0, input="go"),

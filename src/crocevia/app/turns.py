@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from crocevia.config import Settings, TurnsSettings
 from crocevia.core.logger import Logger
-from crocevia.core.turn import Limits
+from crocevia.core.turn import TurnLimits
 from crocevia.log import Hub, SqliteLog
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Gateway
@@ -45,8 +45,8 @@ async def open_turns(
         await turns.close()
 
 
-def _limits(bounds: TurnsSettings) -> Limits:
-    return Limits(
+def _limits(bounds: TurnsSettings) -> TurnLimits:
+    return TurnLimits(
         rounds=bounds.rounds,
         depth=bounds.depth,
         children=bounds.children,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from crocevia.core.turn.chat import Chat
+from crocevia.core.turn.chat import ChatState
 from crocevia.core.turn.entries import ContextReplaced, Entry, TurnStarted, decode, encode
 from crocevia.storage.database import Transaction
 
@@ -21,7 +21,7 @@ def cut(tx: Transaction, log: int, first: int, before: int) -> int:
     kept = max((seq for seq in starts if first < seq <= before), default=first)
     if kept == first:
         return first
-    chat = Chat()
+    chat = ChatState()
     for seq, sub, entry in entries:
         if (seq, sub) <= (kept - 1, 0):
             chat.apply(entry)

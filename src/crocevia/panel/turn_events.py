@@ -34,7 +34,7 @@ class TurnEvents:
         make = _MAKERS.get(type(entry))
         return [] if make is None else make(self, entry)
 
-    def text(self, entry: e.TextDelta) -> list[tuple[str, dict[str, Any]]]:
+    def text(self, entry: e.AgentTextDelta) -> list[tuple[str, dict[str, Any]]]:
         if entry.agent.parent_id is not None:  # a member's text goes to the agent that delegated
             return []
         self._text += entry.delta
@@ -111,7 +111,7 @@ def _value(raw: msgspec.Raw) -> Any:
 
 
 _MAKERS: Final[dict[type, Any]] = {
-    e.TextDelta: TurnEvents.text,
+    e.AgentTextDelta: TurnEvents.text,
     e.TextReset: TurnEvents.reset,
     e.TextDone: TurnEvents.done,
     e.Delegated: TurnEvents.delegated,

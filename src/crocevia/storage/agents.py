@@ -58,7 +58,7 @@ agents = Table(
 Mode = Literal["primary", "subagent"]
 
 
-class Agent(msgspec.Struct, frozen=True, kw_only=True):
+class StoredAgent(msgspec.Struct, frozen=True, kw_only=True):
     """A definition. Tools are objects with a `name` and whatever else the owner keeps with it."""
 
     id: str
@@ -102,7 +102,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-_STORED: Final = tuple(name for name in Agent.__struct_fields__ if name != "unreadable")
+_STORED: Final = tuple(name for name in StoredAgent.__struct_fields__ if name != "unreadable")
 _JSON: Final = ("tools_enabled", "external_tools_enabled", "permissions", "config")
 _KINDS: Final[dict[str, Any]] = {
     "tools_enabled": list[DeclaredTool],
@@ -137,14 +137,14 @@ def count(tx: Transaction, user_id: str) -> int:
     return found
 
 
-def add(tx: Transaction, user_id: str, fields: dict[str, Any], now: float) -> Agent:
+def add(tx: Transaction, user_id: str, fields: dict[str, Any], now: float) -> StoredAgent:
     """A new agent of these fields. The name must be free."""
-    made = Agent(id=new_id("agt"), user_id=user_id, created_at=now, updated_at=now, **fields)
+    made = StoredAgent(id=new_id("agt"), user_id=user_id, created_at=now, updated_at=now, **fields)
     tx.run(_ADD, **_columns(made))
     return made
 
 
-def find(tx: Transaction, user_id: str, agent_id: str) -> Agent | None:
+def find(tx: Transaction, user_id: str, agent_id: str) -> StoredAgent | None:
     """The user's agent of this id."""
     row = tx.first(_FIND, owner=user_id, which=agent_id)
     return None if row is None else _value(row)
@@ -156,17 +156,17 @@ def find_named(tx: Transaction, user_id: str, name: str) -> str | None:
     return found
 
 
-def misread(tx: Transaction) -> list[Agent]:
+def misread(tx: Transaction) -> list[StoredAgent]:
     """Agents of all users that say something which is not acted on as their owner may think."""
     return [agent for agent in map(_value, tx.all(_ALL)) if agent.misread]
 
 
-def listed(tx: Transaction, user_id: str, most: int) -> list[Agent]:
+def listed(tx: Transaction, user_id: str, most: int) -> list[StoredAgent]:
     """The user's agents, oldest first."""
     return [_value(row) for row in tx.all(_LIST, owner=user_id, most=most)]
 
 
-def save(tx: Transaction, agent: Agent) -> None:
+def save(tx: Transaction, agent: StoredAgent) -> None:
     """Write every field that can change."""
     columns = _columns(agent)
     tx.run(_SET, which=agent.id, **{name: columns[name] for name in _CHANGING})
@@ -225,14 +225,14 @@ def drop_named(tx: Transaction, user_id: str, name: str) -> None:
     tx.run(_DROP_NAMED, owner=user_id, called=name)
 
 
-def _columns(agent: Agent) -> dict[str, Any]:
+def _columns(agent: StoredAgent) -> dict[str, Any]:
     fields = {name: getattr(agent, name) for name in _STORED}
     packed_fields = {name: packed(fields[name]) for name in _JSON}
     flags = {name: int(fields[name]) for name in ("can_write_knowledge", "can_write_skills")}
     return fields | packed_fields | flags
 
 
-def _value(row: Row) -> Agent:
+def _value(row: Row) -> StoredAgent:
     fields = row._asdict()
     unreadable = tuple(name for name in _JSON if not _is_readable(fields[name], _KINDS[name]))
     for name in _JSON:
@@ -241,7 +241,7 @@ def _value(row: Row) -> Agent:
         fields[name] = [_tool(tool) for tool in fields[name]]
     for name in ("can_write_knowledge", "can_write_skills"):
         fields[name] = bool(fields[name])
-    return Agent(**fields, unreadable=unreadable)
+    return StoredAgent(**fields, unreadable=unreadable)
 
 
 def _is_readable(text: Any, kind: Any) -> bool:

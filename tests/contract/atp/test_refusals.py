@@ -13,7 +13,7 @@ from crocevia.asgi.document import document as document_of
 from crocevia.asgi.http import Operation, Response
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.doors.atp import negotiation
-from crocevia.doors.atp.caller import Request, Rule
+from crocevia.doors.atp.caller import Request, VersionRule
 from crocevia.doors.atp.document import ABOUT
 from tests.contract.requirements import requirement
 from tests.doors.atp.contract import document, operations
@@ -94,19 +94,19 @@ async def _spoken(request: Request) -> Response:
     return Response(200, {"version": request.caller.version and request.caller.version.name})
 
 
-NEGOTIATED = tuple(Operation(rule.name, "GET", f"/{rule.name}", _spoken, "", rule=rule) for rule in Rule)
+NEGOTIATED = tuple(Operation(rule.name, "GET", f"/{rule.name}", _spoken, "", rule=rule) for rule in VersionRule)
 
 
 @requirement("A-NEG-1", "A-NEG-2")
 @pytest.mark.parametrize("values", [[], ["2"], ["3"], [" 3 "], ["4"], [""], ["3,3"], ["3", "3"], ["2", "3"], ["three"]])
-@pytest.mark.parametrize("rule", Rule)
-def test_every_rule_answers_every_header_as_the_table_says(rule: Rule, values: list[str]) -> None:
+@pytest.mark.parametrize("rule", VersionRule)
+def test_every_rule_answers_every_header_as_the_table_says(rule: VersionRule, values: list[str]) -> None:
     column = {(): 0, ("2",): 1, ("3",): 2, (" 3 ",): 2}.get(tuple(values))
 
     async def work(place: House) -> None:
         place.door, place.strict = site_of(place.control, NEGOTIATED), False
         reply = await place.call("GET", f"/{rule.name}", headers=[(VERSION, value) for value in values])
-        if rule is Rule.PLAIN:
+        if rule is VersionRule.PLAIN:
             assert (reply.status, reply.json, reply.all(VERSION)) == (200, {"version": None}, [])
             return
         assert len(reply.all(VERSION)) == 1 and reply.all("vary") == ["X-Envai-Contract-Version"]

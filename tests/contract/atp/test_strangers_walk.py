@@ -11,7 +11,7 @@ from typing import Any
 
 from crocevia.asgi.http import Operation
 from crocevia.core.ids import new_id
-from crocevia.doors.atp.caller import Rule
+from crocevia.doors.atp.caller import VersionRule
 from crocevia.runtime.control.api_keys import mint
 from crocevia.storage import images, users
 from crocevia.storage.database import immediate
@@ -107,8 +107,10 @@ class World:
             for name, value in self.real.items()
         }
 
-    async def as_eve(self, method: str, path: str, body: Any, ids: dict[str, str], rule: Rule | None = None) -> Reply:
-        negotiated = {} if rule in (Rule.LIVE_2, Rule.READ_2) else THREE
+    async def as_eve(
+        self, method: str, path: str, body: Any, ids: dict[str, str], rule: VersionRule | None = None
+    ) -> Reply:
+        negotiated = {} if rule in (VersionRule.LIVE_2, VersionRule.READ_2) else THREE
         sent = {**negotiated, "idempotency-key": "eve-1"}
         reply = await self.place.call(method, _full(spelled(path, ids)), spelled(body, ids), sent, self.eve)
         assert reply.header("x-request-id")
@@ -220,7 +222,7 @@ async def hers(place: Theatre, table: tuple[Operation, ...], real: dict[str, str
     for operation in table:
         if operation.method == "GET" and not operation.public and "events" not in operation.path:
             path = _full(spelled(operation.path, real)) + QUERIES.get(operation.id, "")
-            sent = {} if operation.rule is Rule.READ_2 else THREE
+            sent = {} if operation.rule is VersionRule.READ_2 else THREE
             found.append((await place.call("GET", path, None, sent)).raw)
     return [*found, *(path.read_bytes() for path in sorted(Path(place.home.files).rglob("*")) if path.is_file())]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from crocevia.config import Settings
-from crocevia.core.turn import Limits
+from crocevia.core.turn import TurnLimits
 from tests.contract.requirements import requirement
 from tests.runtime.turns.theatre import TERMINALS, Theatre, Watcher, play, tool
 
@@ -144,9 +144,9 @@ def test_members_that_always_delegate_come_to_an_end() -> None:
 @requirement("T-DEL-2")
 @pytest.mark.parametrize(
     ("limits", "code"),
-    [(Limits(rounds=3), "limit_rounds"), (Limits(wall_ms=600), "limit_wall_time")],
+    [(TurnLimits(rounds=3), "limit_rounds"), (TurnLimits(wall_ms=600), "limit_wall_time")],
 )
-def test_a_bound_that_is_reached_ends_the_turn_and_is_named(limits: Limits, code: str) -> None:
+def test_a_bound_that_is_reached_ends_the_turn_and_is_named(limits: TurnLimits, code: str) -> None:
     async def work(place: Theatre) -> None:
         watcher = await place.play("again", timeout=15)
         end = watcher.events[-1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from crocevia.core.turn import Limits, Turn, advance, recover, wants_of
+from crocevia.core.turn import Turn, TurnLimits, advance, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.wants import AskApproval, AskClient, CallModel, Compact, MakeTitle, RunTool, StartChild
 
@@ -67,7 +67,7 @@ def a_model_that_fails() -> World:
 
 
 def a_limit_that_is_reached() -> World:
-    world = World(plan(limits=Limits(cost_usd=0.3)))
+    world = World(plan(limits=TurnLimits(cost_usd=0.3)))
     for _ in range(2):
         world.answer(world.want(CallModel), "", call("write"))
         if isinstance(world.wants[0], MakeTitle | RunTool):

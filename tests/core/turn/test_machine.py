@@ -7,7 +7,7 @@ import json
 import pytest
 
 from crocevia.core.messages import AssistantMessage, ToolMessage, UserMessage
-from crocevia.core.turn import Limits, Unreadable, wants_of
+from crocevia.core.turn import TurnLimits, Unreadable, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.wants import AskApproval, AskClient, CallModel, Compact, End, Escalate, RunTool, StartChild
 
@@ -283,7 +283,7 @@ def test_a_lost_call_is_tried_again_and_what_it_said_is_taken_back() -> None:
     world.say(want, want.separator + "half a sent")
     world.crash()
     assert world.types()[-2:] == ["agent.text.reset", "agent.text.delta"]
-    assert world.of(e.TextDelta)[-1].delta == "First."
+    assert world.of(e.AgentTextDelta)[-1].delta == "First."
     assert world.want(CallModel) == CallModel(want.instance, 1, 2, "\n\n")
 
 
@@ -346,9 +346,9 @@ def test_a_failed_member_is_an_error_result_for_its_parent_and_takes_its_childre
 
 
 LIMITS = {
-    "rounds": (Limits(rounds=2), "limit_rounds", "rounds limit 2 reached"),
-    "cost": (Limits(cost_usd=0.3), "limit_cost", "cost limit 0.3 USD reached"),
-    "wall": (Limits(wall_ms=5_000), "limit_wall_time", "wall_time limit 5000 ms reached"),
+    "rounds": (TurnLimits(rounds=2), "limit_rounds", "rounds limit 2 reached"),
+    "cost": (TurnLimits(cost_usd=0.3), "limit_cost", "cost limit 0.3 USD reached"),
+    "wall": (TurnLimits(wall_ms=5_000), "limit_wall_time", "wall_time limit 5000 ms reached"),
 }
 
 
@@ -367,8 +367,10 @@ def test_each_limit_ends_the_turn_with_its_name_and_value(name: str) -> None:
     assert (world.terminal.code, world.terminal.message) == (code, message)
 
 
-@pytest.mark.parametrize(("limits", "code"), [(Limits(depth=0), "limit_depth"), (Limits(children=1), "limit_children")])
-def test_team_limits_are_told_to_the_model_which_goes_on(limits: Limits, code: str) -> None:
+@pytest.mark.parametrize(
+    ("limits", "code"), [(TurnLimits(depth=0), "limit_depth"), (TurnLimits(children=1), "limit_children")]
+)
+def test_team_limits_are_told_to_the_model_which_goes_on(limits: TurnLimits, code: str) -> None:
     world = untitled(limits=limits)
     world.answer(world.want(CallModel), "", delegate("writer", "background"), delegate("writer", "background", "p2"))
     errors = [json.loads(bytes(item.result))["code"] for item in world.of(e.ToolComplete) if item.is_error]

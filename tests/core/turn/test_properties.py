@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from crocevia.core.messages import ToolCall
-from crocevia.core.turn import Limits, hydrate, open_turn, wants_of
+from crocevia.core.turn import TurnLimits, hydrate, open_turn, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.calls import CallState
@@ -45,7 +45,7 @@ class Turns(RuleBasedStateMachine):
         title=st.booleans(),
     )
     def open(self, rounds: int, depth: int, slots: int, cost: float | None, wall: int | None, title: bool) -> None:
-        limits = Limits(
+        limits = TurnLimits(
             rounds=rounds, depth=depth, children=4, parallel_tools=slots, cost_usd=cost, wall_ms=wall, interruptions=5
         )
         agents = (card("main", free=True), card("researcher", free=True), card("writer", free=True))

@@ -8,7 +8,7 @@ from msgspec import Raw
 
 from crocevia.core.calls import AnswerFormat, GenerationOptions, Reasoning, Sampling, ToolChoice
 from crocevia.core.messages import AssistantMessage, Message, Tool, ToolCall, ToolMessage, user
-from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, Turn, advance, hydrate, open_turn, wants_of
+from crocevia.core.turn import AgentCard, Plan, ToolCard, Turn, TurnLimits, advance, hydrate, open_turn, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.run_request import RunRequest, continued
@@ -17,7 +17,7 @@ LOOK = Tool(name="look", description="", parameters=Raw(b"{}"))
 PLAN = Plan(
     agents=(AgentCard(name="a", model="m", tools=("read", "look")),),
     tools=(ToolCard(name="read", kind="server"), ToolCard(name="look", kind="caller")),
-    limits=Limits(tool_calls=2),
+    limits=TurnLimits(tool_calls=2),
 )
 
 

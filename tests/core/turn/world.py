@@ -10,11 +10,11 @@ from msgspec import Raw
 from crocevia.core.messages import ToolCall, user
 from crocevia.core.turn import (
     AgentCard,
-    Limits,
     Plan,
     ToolCard,
     Totals,
     Turn,
+    TurnLimits,
     advance,
     open_turn,
     recover,
@@ -50,7 +50,7 @@ def plan(**changes: Any) -> Plan:
     defaults: dict[str, Any] = {
         "agents": (card("main"), card("researcher"), card("writer")),
         "tools": TOOLS,
-        "limits": Limits(rounds=12, depth=2, children=5, parallel_tools=2),
+        "limits": TurnLimits(rounds=12, depth=2, children=5, parallel_tools=2),
         "title": True,
     }
     return Plan(**{**defaults, **changes})
@@ -124,7 +124,7 @@ class World:
 
     def say(self, want: w.CallModel, text: str) -> None:
         agent = self.turn.instances[want.instance].agent
-        self.tell(e.TextDelta(**self.base(), agent=agent, delta=text))
+        self.tell(e.AgentTextDelta(**self.base(), agent=agent, delta=text))
 
     def answer(self, want: w.CallModel, text: str = "", *calls: ToolCall, tokens: int = 10, stop: str = "end") -> None:
         inflight = self.turn.instances[want.instance].inflight
@@ -176,7 +176,7 @@ class World:
             )
         )
 
-    def agent_of(self, call_id: str) -> e.Agent:
+    def agent_of(self, call_id: str) -> e.Speaker:
         return self.turn.instances[self.turn.calls[call_id].instance].agent
 
     def publish(self, want: w.AskClient) -> None:

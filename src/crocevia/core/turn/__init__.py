@@ -37,25 +37,25 @@ not here; a fact that answers nothing any more is dropped by `advance`.
 """
 
 from crocevia.core.turn.advance import advance, interrupted, open_turn, recover, request_client
-from crocevia.core.turn.chat import Chat, hydrate
+from crocevia.core.turn.chat import ChatState, hydrate
 from crocevia.core.turn.delegation import team_tools
 from crocevia.core.turn.entries import Entry, Unreadable
 from crocevia.core.turn.machine import Turn
-from crocevia.core.turn.plan import AgentCard, Limits, Plan, ToolCard, Totals
+from crocevia.core.turn.plan import AgentCard, Plan, ToolCard, Totals, TurnLimits
 from crocevia.core.turn.snapshot import Snapshot, snapshot_of
 from crocevia.core.turn.titles import derive_title, normalise_title
 from crocevia.core.turn.wants import wants_of
 
 __all__ = [
     "AgentCard",
-    "Chat",
+    "ChatState",
     "Entry",
-    "Limits",
     "Plan",
     "Snapshot",
     "ToolCard",
     "Totals",
     "Turn",
+    "TurnLimits",
     "Unreadable",
     "advance",
     "derive_title",

@@ -13,7 +13,7 @@ from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import Plan, Totals
-from crocevia.core.turn.questions import Answer, failure
+from crocevia.core.turn.questions import ApprovalState, failure
 from crocevia.core.turn.rules import next_entry
 from crocevia.core.turn.run_request import RunRequest
 from crocevia.core.turn.wants import AskClient, wants_of
@@ -54,7 +54,7 @@ def open_turn(
 ) -> list[e.Entry]:
     """The entries that open `turn_id` for a message of the user; `plan.agents[0]` leads."""
     card = plan.agents[0]
-    agent = e.Agent(derive("ag", at, turn_id, "root"), card.name, "orchestrator", None, card.model)
+    agent = e.Speaker(derive("ag", at, turn_id, "root"), card.name, "orchestrator", None, card.model)
     entries: list[e.Entry] = [
         e.TurnOpened(turn=turn_id, at=at, plan=plan, before=before or Totals(), wire=wire, request=request),
         e.TurnStarted(turn=turn_id, at=at, input=message, attachments=attachments),
@@ -146,7 +146,7 @@ def _in_flight(turn: Turn, fact: e.ModelAnswered | e.ModelFailed) -> bool:
     return instance is not None and instance.inflight and (instance.step, instance.attempt) == (fact.step, fact.attempt)
 
 
-def _speaks(turn: Turn, fact: e.TextDelta | e.ReasoningDelta) -> bool:
+def _speaks(turn: Turn, fact: e.AgentTextDelta | e.AgentReasoningDelta) -> bool:
     instance = turn.instances.get(fact.agent.instance_id)
     return instance is not None and instance.inflight and not turn.frozen
 
@@ -176,7 +176,12 @@ def _may_claim(turn: Turn, fact: e.ToolClaimed) -> bool:
 
 def _may_answer(turn: Turn, fact: e.ApprovalResponse) -> bool:
     approval = turn.approvals.get(fact.approval_id)
-    return approval is not None and approval.answer is Answer.OPEN and fact.at < approval.deadline and not turn.frozen
+    return (
+        approval is not None
+        and approval.answer is ApprovalState.OPEN
+        and fact.at < approval.deadline
+        and not turn.frozen
+    )
 
 
 def _may_start(turn: Turn, fact: e.AgentStarted) -> bool:
@@ -188,8 +193,8 @@ _ACCEPTS: dict[type, Callable[[Turn, Any], bool]] = {
     e.ModelStarted: _model_may_start,
     e.ModelAnswered: _in_flight,
     e.ModelFailed: _in_flight,
-    e.TextDelta: _speaks,
-    e.ReasoningDelta: _speaks,
+    e.AgentTextDelta: _speaks,
+    e.AgentReasoningDelta: _speaks,
     e.ToolDelta: _is(CallState.RUNNING),
     e.ToolComplete: _is(CallState.RUNNING),
     e.ToolRequest: _may_request,

@@ -43,7 +43,7 @@ TRANSITIONS: dict[tuple[CallState, type[e.Entry]], CallState] = {
 }
 
 
-class Call:
+class TurnCall:
     """A call of one instance. Its attributes are changed by `Turn.apply` alone."""
 
     __slots__ = (

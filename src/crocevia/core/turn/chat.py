@@ -11,7 +11,7 @@ from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import Totals
 
 
-class Chat:
+class ChatState:
     """Hydrated from `log.replay`. A journal that cannot be read raises Unreadable: nothing is guessed."""
 
     def __init__(self) -> None:
@@ -65,9 +65,9 @@ class Chat:
         return self.turn
 
 
-def hydrate(entries: Iterable[e.Entry]) -> Chat:
+def hydrate(entries: Iterable[e.Entry]) -> ChatState:
     """A chat from its whole journal. Raises Unreadable."""
-    chat = Chat()
+    chat = ChatState()
     for entry in entries:
         chat.apply(entry)
     return chat

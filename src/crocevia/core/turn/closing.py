@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import Literal
 
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.calls import CallState, TurnCall
 from crocevia.core.turn.instance import Instance
 from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import Totals
-from crocevia.core.turn.questions import Answer, failure
+from crocevia.core.turn.questions import ApprovalState, failure
 from crocevia.core.turn.titles import derive_title
 
 Status = Literal["completed", "failed", "cancelled"]
@@ -81,10 +81,10 @@ def _stop_model(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
 def _stop_questions(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
     mine = {call.id for call in instance.calls}
     for approval in turn.approvals.values():
-        if approval.answer is Answer.OPEN and approval.call_id in mine:
+        if approval.answer is ApprovalState.OPEN and approval.call_id in mine:
             return e.ApprovalExpired(turn=turn.id, at=at, agent=turn.root.agent, approval_id=approval.id)
     for escalation in turn.escalations.values():
-        if escalation.answer is Answer.OPEN and escalation.child == instance.id:
+        if escalation.answer is ApprovalState.OPEN and escalation.child == instance.id:
             return e.EscalationResult(
                 turn=turn.id,
                 at=at,
@@ -104,17 +104,17 @@ def _stop_calls(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
     return None
 
 
-def _stop_tool(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
+def _stop_tool(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry:
     result = failure(*(call.refusal or _STOPPED))
     return e.ToolComplete(turn=turn.id, at=at, agent=instance.agent, call_id=call.id, result=result, is_error=True)
 
 
-def _stop_request(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
+def _stop_request(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry:
     output = bytes(failure(*_STOPPED)).decode()
     return e.ToolResult(turn=turn.id, at=at, agent=instance.agent, call_id=call.id, output=output, is_error=True)
 
 
-_STOP: dict[CallState, Callable[[Turn, Instance, Call, int], e.Entry]] = {
+_STOP: dict[CallState, Callable[[Turn, Instance, TurnCall, int], e.Entry]] = {
     CallState.RUNNING: _stop_tool,
     CallState.REFUSED: _stop_tool,
     CallState.REQUESTED: _stop_request,

@@ -9,12 +9,12 @@ from msgspec import Raw, Struct
 
 from crocevia.core.messages import Tool
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.calls import Call
+from crocevia.core.turn.calls import TurnCall
 from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance
 from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import ANSWER, DELEGATE, Plan
-from crocevia.core.turn.questions import Answer, Escalation
+from crocevia.core.turn.questions import ApprovalState, Escalation
 
 
 class _Delegation(Struct, frozen=True):
@@ -78,7 +78,7 @@ _ANSWER_TOOL = Tool(
 )
 
 
-def delegation_for(turn: Turn, parent: Instance, call: Call, at: int) -> e.Delegated | e.ToolRefused:
+def delegation_for(turn: Turn, parent: Instance, call: TurnCall, at: int) -> e.Delegated | e.ToolRefused:
     """The delegation that `call` asks for, or why not: the model is told to do the work itself."""
     try:
         asked = msgspec.json.decode(call.tool.arguments, type=_Delegation)
@@ -111,7 +111,7 @@ def delegation_for(turn: Turn, parent: Instance, call: Call, at: int) -> e.Deleg
 
 
 def answer_for(
-    turn: Turn, parent: Instance, call: Call, at: int
+    turn: Turn, parent: Instance, call: TurnCall, at: int
 ) -> e.EscalationResult | e.ToolRefused | tuple[Escalation, str]:
     """The orchestrator's decision; the escalation and a reason when it wants the user to decide."""
     try:
@@ -135,8 +135,8 @@ def answer_for(
 
 
 def _open(escalation: Escalation) -> bool:
-    return escalation.answer is Answer.OPEN and escalation.approval_id is None
+    return escalation.answer is ApprovalState.OPEN and escalation.approval_id is None
 
 
-def _refuse(turn: Turn, call: Call, at: int, code: str, message: str) -> e.ToolRefused:
+def _refuse(turn: Turn, call: TurnCall, at: int, code: str, message: str) -> e.ToolRefused:
     return e.ToolRefused(turn=turn.id, at=at, call_id=call.id, code=code, message=message)

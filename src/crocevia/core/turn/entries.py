@@ -22,7 +22,7 @@ Mode = Literal["foreground", "background"]
 Role = Literal["orchestrator", "member"]
 
 
-class Agent(Struct, frozen=True, array_like=True):
+class Speaker(Struct, frozen=True, array_like=True):
     """Who speaks. Repeated in each of its entries, so that an event is encoded without looking back."""
 
     instance_id: str
@@ -47,7 +47,7 @@ class EntryBase(Struct, frozen=True, kw_only=True, tag_field="type", omit_defaul
 
 
 class AgentEntry(EntryBase, frozen=True, kw_only=True):
-    agent: Agent
+    agent: Speaker
 
 
 class Unpriced(Struct, frozen=True, array_like=True):
@@ -119,7 +119,7 @@ class AgentPlan(AgentEntry, frozen=True, kw_only=True, tag="agent.plan"):
     plan: str
 
 
-class TextDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.text.delta"):
+class AgentTextDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.text.delta"):
     delta: str
 
 
@@ -133,7 +133,7 @@ class TextDone(AgentEntry, frozen=True, kw_only=True, tag="agent.text.done"):
     text: str
 
 
-class ReasoningDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.reasoning.delta"):
+class AgentReasoningDelta(AgentEntry, frozen=True, kw_only=True, tag="agent.reasoning.delta"):
     delta: str
 
 
@@ -380,10 +380,10 @@ Public: TypeAlias = (
     | ChatTitleUpdated
     | AgentStarted
     | AgentPlan
-    | TextDelta
+    | AgentTextDelta
     | TextReset
     | TextDone
-    | ReasoningDelta
+    | AgentReasoningDelta
     | ReasoningDone
     | Delegated
     | ToolStart
@@ -423,7 +423,7 @@ Invocation: TypeAlias = ModelAnswered | ModelFailed | TitleAnswered | ContextAns
 
 INVOCATIONS = (ModelAnswered, ModelFailed, TitleAnswered, ContextAnswered)
 TERMINAL = (TurnCompleted, TurnCancelled, TurnFailed)
-DELTAS: frozenset[type] = frozenset({TextDelta, ReasoningDelta, ToolDelta})
+DELTAS: frozenset[type] = frozenset({AgentTextDelta, AgentReasoningDelta, ToolDelta})
 PUBLIC: frozenset[type] = frozenset(Public.__args__)
 PRIVATE: frozenset[type] = frozenset(Private.__args__)
 

@@ -8,7 +8,7 @@ from enum import StrEnum
 from crocevia.core.messages import AssistantMessage, Message
 from crocevia.core.messages import user as say_as_user
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.calls import CallState, TurnCall
 from crocevia.core.turn.plan import AgentCard, Totals, spent
 
 
@@ -59,7 +59,7 @@ class Instance:
         "totals",
     )
 
-    def __init__(self, agent: e.Agent, card: AgentCard, depth: int, mode: e.Mode, by_call: str | None) -> None:
+    def __init__(self, agent: e.Speaker, card: AgentCard, depth: int, mode: e.Mode, by_call: str | None) -> None:
         self.agent = agent
         self.card = card
         self.depth = depth
@@ -73,7 +73,7 @@ class Instance:
         self.texts: list[str] = []
         """What it said, step by step."""
         self.reasoning: list[str] = []
-        self.calls: list[Call] = []
+        self.calls: list[TurnCall] = []
         self.children: list[str] = []
         """Ids of the instances it started."""
         self.totals = Totals()
@@ -110,7 +110,7 @@ class Instance:
         return self.agent.instance_id
 
     @property
-    def open_calls(self) -> list[Call]:
+    def open_calls(self) -> list[TurnCall]:
         return [call for call in self.calls if call.state is not CallState.DONE]
 
     @property

@@ -10,12 +10,12 @@ import msgspec
 from crocevia.core.messages import FilePart, Message, UserMessage
 from crocevia.core.messages import user as say_as_user
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.calls import Call, CallState, kind_of
+from crocevia.core.turn.calls import CallState, TurnCall, kind_of
 from crocevia.core.turn.files import placeholders
 from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.plan import Plan, Totals, spent
-from crocevia.core.turn.questions import Answer, Approval, Escalation, Steer, failure, question, readable
+from crocevia.core.turn.questions import Approval, ApprovalState, Escalation, Steer, failure, question, readable
 from crocevia.core.turn.run_request import RunRequest, continued
 from crocevia.core.usage import add_usd
 
@@ -41,7 +41,7 @@ class Turn:
         self.opened_at = 0
         self.root_id = ""
         self.instances: dict[str, Instance] = {}
-        self.calls: dict[str, Call] = {}
+        self.calls: dict[str, TurnCall] = {}
         self.approvals: dict[str, Approval] = {}
         self.escalations: dict[str, Escalation] = {}
         self.steers: dict[str, Steer] = {}
@@ -109,7 +109,7 @@ class Turn:
         """When `advance(turn, None, at)` next has something to do (ms UTC)."""
         if self.frozen:
             return None
-        moments = [item.deadline for item in self.approvals.values() if item.answer is Answer.OPEN]
+        moments = [item.deadline for item in self.approvals.values() if item.answer is ApprovalState.OPEN]
         moments += [call.deadline for call in self.open_calls(CallState.REQUESTED) if call.deadline is not None]
         if self.plan.limits.wall_ms is not None:
             moments.append(self.opened_at + self.plan.limits.wall_ms)
@@ -146,13 +146,13 @@ class Turn:
             instance = self.instances.get(instance.agent.parent_id or "")
         return False
 
-    def open_calls(self, *states: CallState) -> list[Call]:
+    def open_calls(self, *states: CallState) -> list[TurnCall]:
         return [call for instance in self.instances.values() for call in instance.calls if call.state in states]
 
     def steers_for(self, instance: str) -> list[Steer]:
         return [steer for steer in self.steers.values() if steer.outcome is None and steer.target == instance]
 
-    def waiting_call(self, child: Instance) -> Call | None:
+    def waiting_call(self, child: Instance) -> TurnCall | None:
         """The call of its parent that waits for it; None: it works in the background."""
         parent = self.instances[child.agent.parent_id or ""]
         return next((c for c in parent.calls if c.state is CallState.DELEGATED and c.child == child.id), None)
@@ -273,7 +273,7 @@ def _reasoning_done(turn: Turn, entry: e.ReasoningDone) -> None:
     turn.instances[entry.agent.instance_id].reasoning = []
 
 
-def _spoke(turn: Turn, entry: e.TextDelta | e.ReasoningDelta) -> None:
+def _spoke(turn: Turn, entry: e.AgentTextDelta | e.AgentReasoningDelta) -> None:
     instance = turn.instances[entry.agent.instance_id]
     instance.streamed, instance.repeat_text = instance.inflight, False
 
@@ -307,7 +307,7 @@ def _model_answered(turn: Turn, entry: e.ModelAnswered) -> None:
         escalation.ignored = escalation.ignored or (escalation.parent == instance.id and escalation.delivered)
     for index, tool in enumerate(entry.calls):
         call_id = derive("tc", entry.at, turn.id, instance.id, entry.step, index)
-        call = Call(call_id, instance.id, tool, kind_of(turn.plan, instance.card.tools, tool.name), entry.at)
+        call = TurnCall(call_id, instance.id, tool, kind_of(turn.plan, instance.card.tools, tool.name), entry.at)
         if index in entry.unreadable:
             call.refusal = ("invalid_arguments", "the arguments were no JSON object that can be read; nothing was done")
         instance.calls.append(call)
@@ -396,7 +396,7 @@ def _delegated(turn: Turn, entry: e.Delegated) -> None:
         raise e.Unreadable("a delegation to nobody, or twice")
     call.move(entry)
     call.child = entry.child_instance_id
-    agent = e.Agent(entry.child_instance_id, card.name, "member", parent.id, card.model)
+    agent = e.Speaker(entry.child_instance_id, card.name, "member", parent.id, card.model)
     child = Instance(agent, card, parent.depth + 1, entry.mode, call.id)
     child.task = entry.task
     turn.instances[child.id] = child
@@ -422,9 +422,9 @@ def _escalated(turn: Turn, entry: e.Escalated) -> None:
 
 def _escalation_result(turn: Turn, entry: e.EscalationResult) -> None:
     escalation = turn.escalations[entry.escalation_id]
-    if escalation.answer is not Answer.OPEN:
+    if escalation.answer is not ApprovalState.OPEN:
         raise e.Unreadable("an escalation is answered twice")
-    escalation.answer = Answer.YES if entry.approve else Answer.NO
+    escalation.answer = ApprovalState.YES if entry.approve else ApprovalState.NO
     call = turn.calls[escalation.call_id]
     call.move(entry)
     _decide(turn, call, entry.approve, "escalation_denied", entry.reason)
@@ -448,12 +448,12 @@ def _approval_settled(turn: Turn, entry: e.ApprovalResponse | e.ApprovalExpired)
         return
     call = turn.calls[approval.call_id]
     call.move(entry)
-    expired = approval.answer is Answer.EXPIRED
+    expired = approval.answer is ApprovalState.EXPIRED
     code = "approval_expired" if expired else "approval_denied"
-    _decide(turn, call, approval.answer is Answer.YES, code, approval.reason)
+    _decide(turn, call, approval.answer is ApprovalState.YES, code, approval.reason)
 
 
-def _decide(turn: Turn, call: Call, approve: bool, code: str, reason: str) -> None:
+def _decide(turn: Turn, call: TurnCall, approve: bool, code: str, reason: str) -> None:
     call.verdict = approve
     if not approve:
         call.refusal = (code, reason or "not approved")
@@ -490,8 +490,8 @@ _APPLY: dict[type, Callable[[Turn, Any], None]] = {
     e.AgentDone: _agent_done,
     e.TextDone: _text_done,
     e.ReasoningDone: _reasoning_done,
-    e.TextDelta: _spoke,
-    e.ReasoningDelta: _spoke,
+    e.AgentTextDelta: _spoke,
+    e.AgentReasoningDelta: _spoke,
     e.TextReset: _reset,
     e.AgentPlan: _remark,
     e.Artifact: _remark,

@@ -15,7 +15,7 @@ DELEGATE = "delegate_task"
 ANSWER = "answer_escalation"
 
 
-class Limits(Struct, frozen=True, kw_only=True, omit_defaults=True):
+class TurnLimits(Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Bounds of one turn. None: unlimited."""
 
     rounds: int = 50
@@ -81,7 +81,7 @@ class Plan(Struct, frozen=True, kw_only=True, omit_defaults=True):
     agents: tuple[AgentCard, ...]
     """The first one leads."""
     tools: tuple[ToolCard, ...] = ()
-    limits: Limits = Limits()
+    limits: TurnLimits = TurnLimits()
     title: bool = False
     """The chat still needs a title."""
 

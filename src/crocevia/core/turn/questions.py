@@ -8,10 +8,10 @@ from hashlib import sha256
 import msgspec
 
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.calls import Call
+from crocevia.core.turn.calls import TurnCall
 
 
-class Answer(StrEnum):
+class ApprovalState(StrEnum):
     OPEN = "open"
     YES = "yes"
     NO = "no"
@@ -31,16 +31,16 @@ class Approval:
         """The orchestrator's call, if it passed a member's question on."""
         self.deadline = entry.deadline
         self.digest = entry.digest
-        self.answer = Answer.OPEN
+        self.answer = ApprovalState.OPEN
         self.reason = ""
 
     def settle(self, entry: e.ApprovalResponse | e.ApprovalExpired) -> None:
-        if self.answer is not Answer.OPEN:
+        if self.answer is not ApprovalState.OPEN:
             raise e.Unreadable("an approval is answered twice")
         if isinstance(entry, e.ApprovalExpired):
-            self.answer, self.reason = Answer.EXPIRED, "the approval expired"
+            self.answer, self.reason = ApprovalState.EXPIRED, "the approval expired"
         else:
-            self.answer, self.reason = (Answer.YES if entry.approve else Answer.NO), entry.reason
+            self.answer, self.reason = (ApprovalState.YES if entry.approve else ApprovalState.NO), entry.reason
 
 
 class Escalation:
@@ -54,7 +54,7 @@ class Escalation:
         self.child = entry.agent.instance_id
         self.parent = parent
         self.approval_id: str | None = None
-        self.answer = Answer.OPEN
+        self.answer = ApprovalState.OPEN
         self.delivered = False
         """The question is in the orchestrator's context."""
         self.ignored = False
@@ -79,12 +79,12 @@ class Steer:
         self.outcome = outcome
 
 
-def digest_of(call: Call) -> str:
+def digest_of(call: TurnCall) -> str:
     """Of the tool and the arguments as the model spelled them."""
     return sha256(call.tool.name.encode() + b"\n" + bytes(call.tool.arguments)).hexdigest()
 
 
-def question(escalation_id: str, name: str, call: Call) -> str:
+def question(escalation_id: str, name: str, call: TurnCall) -> str:
     """What the orchestrator's model reads about a member's wish."""
     return msgspec.json.encode(
         {

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from crocevia.core.agent_rules import rule_of
 from crocevia.core.catalogue import ToolRule
 from crocevia.core.turn import entries as e
-from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.calls import CallState, TurnCall
 from crocevia.core.turn.closing import close_instance, close_turn
 from crocevia.core.turn.delegation import answer_for, delegation_for
 from crocevia.core.turn.ids import derive
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.machine import Turn
 from crocevia.core.turn.plan import ANSWER
-from crocevia.core.turn.questions import Answer, digest_of, failure
+from crocevia.core.turn.questions import ApprovalState, digest_of, failure
 from crocevia.core.turn.titles import derive_title
 
 Rule = Callable[[Turn, int], e.Entry | None]
@@ -65,13 +65,13 @@ def reset_text(turn: Turn, at: int) -> e.Entry | None:
         if instance.reset_attempt is not None:
             return e.TextReset(turn=turn.id, at=at, agent=instance.agent, attempt=instance.attempt)
         if instance.repeat_text:
-            return e.TextDelta(turn=turn.id, at=at, agent=instance.agent, delta=instance.text)
+            return e.AgentTextDelta(turn=turn.id, at=at, agent=instance.agent, delta=instance.text)
     return None
 
 
 def expire(turn: Turn, at: int) -> e.Entry | None:
     for approval in turn.approvals.values():
-        if approval.answer is Answer.OPEN and at >= approval.deadline:
+        if approval.answer is ApprovalState.OPEN and at >= approval.deadline:
             return e.ApprovalExpired(turn=turn.id, at=at, agent=turn.root.agent, approval_id=approval.id)
     for call in turn.open_calls(CallState.REQUESTED):
         if call.deadline is not None and at >= call.deadline:
@@ -108,11 +108,11 @@ def fail_instances(turn: Turn, at: int) -> e.Entry | None:
 def settle_escalations(turn: Turn, at: int) -> e.Entry | None:
     """The user's word is passed on; a question that the orchestrator passed over is a no."""
     for escalation in turn.escalations.values():
-        if escalation.answer is not Answer.OPEN:
+        if escalation.answer is not ApprovalState.OPEN:
             continue
         approval = turn.approvals.get(escalation.approval_id or "")
-        if approval is not None and approval.answer is not Answer.OPEN:
-            verdict: tuple[bool, str] | None = (approval.answer is Answer.YES, approval.reason)
+        if approval is not None and approval.answer is not ApprovalState.OPEN:
+            verdict: tuple[bool, str] | None = (approval.answer is ApprovalState.YES, approval.reason)
         elif approval is None and escalation.ignored and not _still_answering(turn, escalation.parent):
             verdict = (False, "the orchestrator did not answer")
         else:
@@ -147,7 +147,7 @@ def move_calls(turn: Turn, at: int) -> e.Entry | None:
     return None
 
 
-def _next_of(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:
+def _next_of(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry | None:
     if call.state is CallState.REFUSED:
         return _tell_refusal(turn, instance, call, at)
     if call.handed_over:
@@ -160,7 +160,7 @@ def _next_of(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | N
     return _BEGIN[call.kind](turn, instance, call, at)
 
 
-def _forbidden(instance: Instance, call: Call) -> tuple[str, str] | None:
+def _forbidden(instance: Instance, call: TurnCall) -> tuple[str, str] | None:
     if call.kind == "unknown":
         return ("unknown_tool", f"there is no tool {call.tool.name} here")
     if _rule(instance, call) == "deny":
@@ -168,13 +168,13 @@ def _forbidden(instance: Instance, call: Call) -> tuple[str, str] | None:
     return None
 
 
-def _rule(instance: Instance, call: Call) -> ToolRule:
+def _rule(instance: Instance, call: TurnCall) -> ToolRule:
     # An answer to a member's question does nothing by itself: a rule for all tools does not mean it.
     permissions, name = instance.card.permissions, call.tool.name
     return permissions.get(name, "allow") if name == ANSWER else rule_of(permissions, name)
 
 
-def _too_many(turn: Turn, call: Call) -> tuple[str, str] | None:
+def _too_many(turn: Turn, call: TurnCall) -> tuple[str, str] | None:
     most = turn.plan.limits.tool_calls
     if most is None or call.kind not in _OWN:
         return None
@@ -186,7 +186,7 @@ def _too_many(turn: Turn, call: Call) -> tuple[str, str] | None:
 _OWN = ("server", "knowledge")
 
 
-def _tell_refusal(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:
+def _tell_refusal(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry | None:
     if not call.announced:
         return _start(turn, instance, call, at)
     return e.ToolComplete(
@@ -199,7 +199,7 @@ def _tell_refusal(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entr
     )
 
 
-def _ask(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
+def _ask(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry:
     """The root asks the user; a member asks the one that leads it."""
     if instance.id != turn.root_id:
         return e.Escalated(
@@ -216,7 +216,7 @@ def _ask(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
 
 
 def ask_user(
-    turn: Turn, call: Call, at: int, reason: str, escalation_id: str | None, asked_by: str | None
+    turn: Turn, call: TurnCall, at: int, reason: str, escalation_id: str | None, asked_by: str | None
 ) -> e.ApprovalRequest:
     origin = turn.instances[call.instance]
     return e.ApprovalRequest(
@@ -236,7 +236,7 @@ def ask_user(
     )
 
 
-def _start(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:
+def _start(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry | None:
     if call.state is CallState.PROPOSED and free_slots(turn, instance) < 1:
         return None
     return e.ToolStart(
@@ -256,11 +256,11 @@ def free_slots(turn: Turn, instance: Instance) -> int:
     return slots - sum(call.at_work for call in instance.calls)
 
 
-def _delegate(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
+def _delegate(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry:
     return delegation_for(turn, instance, call, at)
 
 
-def _answer(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
+def _answer(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry:
     answer = answer_for(turn, instance, call, at)
     if not isinstance(answer, tuple):
         return answer
@@ -268,12 +268,12 @@ def _answer(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry:
     return ask_user(turn, turn.calls[escalation.call_id], at, reason, escalation.id, call.id)
 
 
-def _wait(turn: Turn, instance: Instance, call: Call, at: int) -> e.Entry | None:
+def _wait(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry | None:
     """A client tool: the driver signs it first."""
     return None
 
 
-_BEGIN: dict[str, Callable[[Turn, Instance, Call, int], e.Entry | None]] = {
+_BEGIN: dict[str, Callable[[Turn, Instance, TurnCall, int], e.Entry | None]] = {
     "server": _start,
     "knowledge": _start,
     "client": _wait,

@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from crocevia.core.turn.calls import Call, CallState
+from crocevia.core.turn.calls import CallState, TurnCall
 from crocevia.core.turn.instance import Instance, Phase
 from crocevia.core.turn.machine import Ending, Turn
-from crocevia.core.turn.questions import Answer
+from crocevia.core.turn.questions import ApprovalState
 from crocevia.core.turn.rules import free_slots
 
 
@@ -90,8 +90,8 @@ def _wants(turn: Turn) -> Iterator[Want]:
         yield MakeTitle()
     for instance in turn.instances.values():
         yield from _of_instance(turn, instance)
-    yield from (Escalate(item.id) for item in turn.escalations.values() if item.answer is Answer.OPEN)
-    yield from (AskApproval(item.id) for item in turn.approvals.values() if item.answer is Answer.OPEN)
+    yield from (Escalate(item.id) for item in turn.escalations.values() if item.answer is ApprovalState.OPEN)
+    yield from (AskApproval(item.id) for item in turn.approvals.values() if item.answer is ApprovalState.OPEN)
 
 
 def _of_instance(turn: Turn, instance: Instance) -> Iterator[Want]:
@@ -104,7 +104,7 @@ def _of_instance(turn: Turn, instance: Instance) -> Iterator[Want]:
             yield make(call)
 
 
-def _granted(turn: Turn, instance: Instance, call: Call) -> bool:
+def _granted(turn: Turn, instance: Instance, call: TurnCall) -> bool:
     """The first that wait in the queue, as many as there are free slots; none that still needs a yes."""
     waiting = [c for c in instance.calls if (c.state, c.kind) in _BY_CALL and not c.at_work]
     return waiting.index(call) < free_slots(turn, instance)
@@ -120,7 +120,7 @@ _BY_PHASE: dict[Phase, Callable[[Instance], Want]] = {
     Phase.NEW: lambda instance: StartChild(instance.id),
     Phase.THINKING: _think,
 }
-_BY_CALL: dict[tuple[CallState, str], Callable[[Call], Want]] = {
+_BY_CALL: dict[tuple[CallState, str], Callable[[TurnCall], Want]] = {
     (CallState.RUNNING, "server"): lambda call: RunTool(call.id),
     (CallState.RUNNING, "knowledge"): lambda call: RunTool(call.id),
     (CallState.PROPOSED, "client"): lambda call: AskClient(call.id),

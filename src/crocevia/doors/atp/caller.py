@@ -12,7 +12,7 @@ from crocevia.runtime.control.api_keys import Principal
 from crocevia.runtime.control.context import Control
 
 
-class Rule(Enum):
+class VersionRule(Enum):
     """Which versions of the contract an operation speaks (negotiation.py has the table)."""
 
     PLAIN = "plain"  # the header means nothing here
@@ -35,7 +35,7 @@ class Version(Enum):
         return abs(self.value)
 
 
-class Caller(msgspec.Struct, frozen=True):
+class UserCaller(msgspec.Struct, frozen=True):
     """Whoever sent a request, and what is done for them."""
 
     control: Control
@@ -51,4 +51,4 @@ class Caller(msgspec.Struct, frozen=True):
         return self.principal.user_id
 
 
-Request: TypeAlias = http.Request[Caller]
+Request: TypeAlias = http.Request[UserCaller]

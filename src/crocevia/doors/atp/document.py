@@ -8,7 +8,7 @@ import msgspec
 
 from crocevia.asgi.document import About
 from crocevia.asgi.http import Operation
-from crocevia.doors.atp.caller import Rule
+from crocevia.doors.atp.caller import VersionRule
 
 PREFIX: Final = "/api/v1"
 ADDRESS: Final = f"{PREFIX}/openapi.json"
@@ -43,7 +43,7 @@ def described(operation: Operation) -> Operation:
 
 def _refusals(operation: Operation) -> tuple[int, ...]:
     """What the operation may answer besides success, lowest first."""
-    negotiated = operation.rule not in (None, Rule.PLAIN)
+    negotiated = operation.rule not in (None, VersionRule.PLAIN)
     writes = operation.method in ("POST", "PUT")
     tests = {
         400: negotiated,
@@ -60,8 +60,8 @@ def _refusals(operation: Operation) -> tuple[int, ...]:
 
 
 def _headers(operation: Operation) -> dict[str, tuple[dict[str, Any], bool]]:
-    if operation.rule in (None, Rule.PLAIN):
+    if operation.rule in (None, VersionRule.PLAIN):
         return operation.headers
-    needed = operation.rule is Rule.CONTRACT_3
+    needed = operation.rule is VersionRule.CONTRACT_3
     version = {"type": "string", "enum": ["3"] if needed else ["2", "3"]}
     return operation.headers | {"X-Envai-Contract-Version": (version, needed)}

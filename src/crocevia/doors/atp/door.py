@@ -12,7 +12,7 @@ from crocevia.asgi.document import describing
 from crocevia.asgi.http import Door, Operation
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp import negotiation
-from crocevia.doors.atp.caller import Caller, Request, Rule
+from crocevia.doors.atp.caller import Request, UserCaller, VersionRule
 from crocevia.doors.atp.document import ABOUT, ADDRESS, PAGE, PREFIX, described
 from crocevia.doors.atp.errors import refuse
 from crocevia.doors.atp.resources import TABLE
@@ -26,10 +26,10 @@ _MAX_TOKEN: Final = 4096
 def atp_door(control: Control, table: Sequence[Operation] = TABLE) -> Door:
     """Envai's API: everything below /api/v1, and /.well-known/jwks.json. table: paths are below /api/v1."""
 
-    async def authenticate(request: Request) -> Caller:
+    async def authenticate(request: Request) -> UserCaller:
         """Refusals come in this order: key, version, limits."""
         operation = request.operation
-        rule: Rule = operation.rule or Rule.PLAIN
+        rule: VersionRule = operation.rule or VersionRule.PLAIN
         request.answer_headers = lambda: negotiation.acknowledgement(rule, None)
         principal = None
         if not operation.public:
@@ -39,7 +39,7 @@ def atp_door(control: Control, table: Sequence[Operation] = TABLE) -> Door:
         request.answer_headers = lambda: negotiation.acknowledgement(rule, version)
         if operation.per_minute is not None and principal is not None:
             control.throttle.admit(principal.user_id, operation.id, operation.per_minute)
-        return Caller(control, principal, version)
+        return UserCaller(control, principal, version)
 
     rows = tuple(msgspec.structs.replace(row, path=full(row.path)) for row in table)
     return Door(

@@ -94,7 +94,7 @@ def usage(spent: Totals) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=256)
-def _agent(agent: e.Agent) -> bytes:
+def _agent(agent: e.Speaker) -> bytes:
     return json.encode(
         {
             "instance_id": agent.instance_id,
@@ -228,10 +228,10 @@ DATA: Final[dict[type, Data]] = {
     e.ChatTitleUpdated: _fields("title"),
     e.AgentStarted: _agent_started,
     e.AgentPlan: _fields("plan"),
-    e.TextDelta: _fields("delta"),
+    e.AgentTextDelta: _fields("delta"),
     e.TextReset: _fields("attempt"),
     e.TextDone: _fields("text"),
-    e.ReasoningDelta: _fields("delta"),
+    e.AgentReasoningDelta: _fields("delta"),
     e.ReasoningDone: _fields("text"),
     e.Delegated: _fields("child_instance_id", "child_name", "mode", "title", "task"),
     e.ToolStart: _tool_start,

@@ -16,7 +16,7 @@ from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.turn import Totals, Unreadable
 from crocevia.doors.atp import encode_v2, encode_v3
-from crocevia.doors.atp.caller import Request, Rule, Version
+from crocevia.doors.atp.caller import Request, Version, VersionRule
 from crocevia.doors.atp.capabilities import capabilities
 from crocevia.doors.atp.events import Encoder
 from crocevia.doors.atp.resources.attachments import manifest
@@ -269,7 +269,10 @@ def operations(turns: Turns, clock: Callable[[], float]) -> tuple[Operation, ...
         ),
     )
     table = []
-    for prefix, suffix, rule in (("/atp/v3/chats/", "", Rule.CONTRACT_3), ("/chats/", "Legacy", Rule.LIVE_2)):
+    for prefix, suffix, rule in (
+        ("/atp/v3/chats/", "", VersionRule.CONTRACT_3),
+        ("/chats/", "Legacy", VersionRule.LIVE_2),
+    ):
         table += [
             Operation(
                 f"{name}{suffix}",
@@ -298,7 +301,7 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             "/atp/v3/chats/{chat_id}/events",
             run.events,
             stream,
-            rule=Rule.CONTRACT_3,
+            rule=VersionRule.CONTRACT_3,
             produces="text/event-stream",
             refuses=(409,),
         ),
@@ -308,7 +311,7 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             "/chats/{chat_id}/events",
             run.events,
             stream,
-            rule=Rule.READ_2,
+            rule=VersionRule.READ_2,
             produces="text/event-stream",
             refuses=(409,),
         ),
@@ -319,7 +322,7 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             capabilities,
             can,
             result=wire.Capabilities3,
-            rule=Rule.CONTRACT_3,
+            rule=VersionRule.CONTRACT_3,
         ),
         Operation(
             "getCapabilitiesLegacy",
@@ -328,6 +331,6 @@ def _reads(run: Execution) -> tuple[Operation, ...]:
             capabilities,
             can,
             result=wire.Capabilities,
-            rule=Rule.READ_2,
+            rule=VersionRule.READ_2,
         ),
     )

@@ -18,7 +18,7 @@ from crocevia.runtime.gateway import Gateway, ProjectSpec
 _NANO = 1_000_000_000
 
 
-class Rule(Enum):
+class AnswerRule(Enum):
     """What the authenticator must know of an operation."""
 
     LIMITED = "limited"  # its answers, refusals too, tell what is left of the project's limits
@@ -28,7 +28,7 @@ Identify: TypeAlias = Callable[[str], ProjectSpec]
 """The project of a name, for whoever asks. Raises GatewayError."""
 
 
-class Caller(msgspec.Struct, frozen=True):
+class ProjectCaller(msgspec.Struct, frozen=True):
     """Somebody who may come in; the body may still name another project than theirs."""
 
     named: str
@@ -36,10 +36,10 @@ class Caller(msgspec.Struct, frozen=True):
     identify: Identify
 
 
-Request: TypeAlias = http.Request[Caller | None]
+Request: TypeAlias = http.Request[ProjectCaller | None]
 
 
-async def authenticate_key(gateway: Gateway, request: Request) -> Caller | None:
+async def authenticate_key(gateway: Gateway, request: Request) -> ProjectCaller | None:
     """Whoever holds a project's key; None where nobody has to. Raises GatewayError(UNAUTHENTICATED) without one."""
     if request.operation.public:
         return None
@@ -47,9 +47,9 @@ async def authenticate_key(gateway: Gateway, request: Request) -> Caller | None:
     if not key:
         raise GatewayError(Reason.UNAUTHENTICATED)
     owner = gateway.authenticate(key)
-    if request.operation.rule is Rule.LIMITED:
+    if request.operation.rule is AnswerRule.LIMITED:
         request.answer_headers = partial(_limit_headers, gateway, owner)
-    return Caller(project_header(request), partial(_if_named, owner))
+    return ProjectCaller(project_header(request), partial(_if_named, owner))
 
 
 def _if_named(owner: ProjectSpec, name: str) -> ProjectSpec:

@@ -11,7 +11,7 @@ from crocevia.asgi.http import Door, Operation
 from crocevia.core import json
 from crocevia.doors.pepper import wire, wire_classic, wire_reports
 from crocevia.doors.pepper.agent import agent
-from crocevia.doors.pepper.caller import Caller, Identify, Request, Rule, authenticate_key, project_header
+from crocevia.doors.pepper.caller import AnswerRule, Identify, ProjectCaller, Request, authenticate_key, project_header
 from crocevia.doors.pepper.capabilities import capabilities
 from crocevia.doors.pepper.classic import ask, forget
 from crocevia.doors.pepper.errors import refuse
@@ -49,8 +49,8 @@ def pepper_door(
 def agent_door(gateway: Gateway, identify: Identify, *, max_body: int = wire.MAX_BODY) -> Door:
     """The agent call alone, for callers that need no key. identify: the project by its name."""
 
-    async def authenticate(request: Request) -> Caller:
-        return Caller(project_header(request), identify)
+    async def authenticate(request: Request) -> ProjectCaller:
+        return ProjectCaller(project_header(request), identify)
 
     return _door((agent_row(gateway, max_body),), authenticate)
 
@@ -74,7 +74,7 @@ def agent_row(gateway: Gateway, max_body: int) -> Operation:
         "/agent",
         partial(agent, gateway),
         "One step of an agent: an answer, or calls of the application's tools; with `stream` as events.",
-        rule=Rule.LIMITED,
+        rule=AnswerRule.LIMITED,
         max_body=max_body,
         aliases=("/agent.php",),
         headers=_PROJECT,
@@ -125,7 +125,7 @@ def classic_rows(classic: Classic, max_body: int) -> tuple[Operation, ...]:
             "/api.php",
             partial(ask, classic),
             "The classic call: a content by a recipe, with conversations that the server remembers.",
-            rule=Rule.LIMITED,
+            rule=AnswerRule.LIMITED,
             max_body=max_body,
             aliases=("/api",),
             headers=_PROJECT,
@@ -139,7 +139,7 @@ def classic_rows(classic: Classic, max_body: int) -> tuple[Operation, ...]:
             "/api.php",
             partial(forget, classic),
             "Forget a conversation of the classic call. The answer says whether there was one of that name.",
-            rule=Rule.LIMITED,
+            rule=AnswerRule.LIMITED,
             aliases=("/api",),
             headers=_PROJECT,
             query=wire_classic.Cancellazione,

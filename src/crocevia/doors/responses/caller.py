@@ -16,7 +16,7 @@ _RESERVED: Final = ("subagent:", "cron:", "acp:")
 _KEY_LENGTH: Final = 256
 
 
-class Caller(msgspec.Struct, frozen=True, kw_only=True):
+class OperatorCaller(msgspec.Struct, frozen=True, kw_only=True):
     """An operator, with the caller's own choice of agent, model, session and channel."""
 
     operator: Operator
@@ -26,10 +26,10 @@ class Caller(msgspec.Struct, frozen=True, kw_only=True):
     channel: str | None
 
 
-Request: TypeAlias = http.Request[Caller]
+Request: TypeAlias = http.Request[OperatorCaller]
 
 
-async def authenticate(operators: Operators, request: http.Request[Caller | None]) -> Caller | None:
+async def authenticate(operators: Operators, request: http.Request[OperatorCaller | None]) -> OperatorCaller | None:
     """Whoever holds what the gateway asks for; None where nobody has to. Raises GatewayError."""
     if request.operation.public:
         return None
@@ -37,7 +37,7 @@ async def authenticate(operators: Operators, request: http.Request[Caller | None
     peer = request.scope.get("client")
     operator = await operators.authenticate(Credentials(peer=peer[0] if peer else None, headers=headers))
     operator.grant.require(request.operation.rule)
-    return Caller(
+    return OperatorCaller(
         operator=operator,
         agent=_given(headers, "x-openclaw-agent-id") or _given(headers, "x-openclaw-agent"),
         model=_given(headers, "x-openclaw-model"),
@@ -46,7 +46,7 @@ async def authenticate(operators: Operators, request: http.Request[Caller | None
     )
 
 
-def session_key(caller: Caller) -> str | None:
+def session_key(caller: OperatorCaller) -> str | None:
     """The session that the caller names. Raises GatewayError(INVALID_REQUEST) for a name that is not theirs to use."""
     key = caller.session
     if key is None:

@@ -161,7 +161,7 @@ def chat_rows(services: Services, embedder: embeddings.Embedder, max_body: int) 
             "Texts as vectors.",
             rule=WRITE,
             max_body=max_body,
-            body=embeddings.EmbeddingRequest,
+            body=wire.EmbeddingRequest,
             result=dict[str, Any],
             refuses=_CALL,
         ),

@@ -6,25 +6,16 @@ import base64
 import struct
 from typing import Any, Final, Protocol
 
-import msgspec
-
 from crocevia.asgi.http import Response
 from crocevia.core.embeddings import Embedded
 from crocevia.core.errors import GatewayError, Reason
+from crocevia.doors.responses import wire
 from crocevia.doors.responses.caller import Request
 from crocevia.doors.responses.services import Services
 
 MOST: Final = 2048  # inputs of one request
 LONGEST: Final = 32_768  # characters of one input
 ALL: Final = 1_000_000  # characters of all inputs
-
-
-class EmbeddingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    model: str | None = None
-    input: str | list[Any] | None = None
-    encoding_format: str | None = None
-    dimensions: int | None = None
-    user: str | None = None
 
 
 class Embedder(Protocol):
@@ -37,7 +28,7 @@ class Embedder(Protocol):
 
 async def embed(services: Services, embedder: Embedder, request: Request) -> Response:
     """Texts as vectors."""
-    body: EmbeddingRequest = request.take()
+    body: wire.EmbeddingRequest = request.take()
     if not body.model:
         raise GatewayError(Reason.MODEL_MISSING_EMBEDDINGS, param="model")
     texts = _texts(body.input)

@@ -57,7 +57,7 @@ class _Call(msgspec.Struct):
     sent: list[str] = []
 
 
-class Encoder:
+class AnswerEncoder:
     """The state of one answer. `items`: what is finished, in the order of its opening. blocks: how its engine gave it.
 
     quiet: no frames are wanted. seal: how the blocks leave, for a caller who asked for them.
@@ -393,14 +393,14 @@ class Encoder:
 
 _DELTA: Final = b'{"type":"response.output_text.delta","sequence_number":'
 _ADD: Final[dict[type, Any]] = {
-    ReasoningDelta: Encoder._think,
-    RefusalDelta: Encoder._decline,
-    Cited: Encoder._cite,
-    ToolCallStarted: Encoder._start_call,
-    ToolCallDelta: Encoder._spell_call,
-    ToolCallDone: Encoder._end_call,
-    OpaqueBlock: Encoder._keep,
-    StepEnded: Encoder._step,
+    ReasoningDelta: AnswerEncoder._think,
+    RefusalDelta: AnswerEncoder._decline,
+    Cited: AnswerEncoder._cite,
+    ToolCallStarted: AnswerEncoder._start_call,
+    ToolCallDelta: AnswerEncoder._spell_call,
+    ToolCallDone: AnswerEncoder._end_call,
+    OpaqueBlock: AnswerEncoder._keep,
+    StepEnded: AnswerEncoder._step,
 }
 
 

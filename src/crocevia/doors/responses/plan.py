@@ -19,7 +19,7 @@ from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, ToolMessage, UserMessage
 from crocevia.doors.responses import fields, items, options, pictures, resource, wire
 from crocevia.doors.responses.answer_plan import ENCODE, AnswerPlan, turn_of
-from crocevia.doors.responses.caller import Caller, session_key
+from crocevia.doors.responses.caller import OperatorCaller, session_key
 from crocevia.doors.responses.items import Conversation, Placed
 from crocevia.doors.responses.options import Tools
 from crocevia.doors.responses.services import Services
@@ -42,7 +42,7 @@ Local = Mapping[str, list[StoredResponse]]
 
 async def make(
     services: Services,
-    caller: Caller,
+    caller: OperatorCaller,
     request: wire.Request,
     bytes_in: int,
     local: Local | None = None,
@@ -76,7 +76,7 @@ class _Before(msgspec.Struct, frozen=True):
 
 async def _planned(
     services: Services,
-    caller: Caller,
+    caller: OperatorCaller,
     request: wire.Request,
     bytes_in: int,
     target: Target,
@@ -190,7 +190,7 @@ def _check(request: wire.Request) -> None:
         raise GatewayError(Reason.METADATA_LARGE, param="metadata", pairs=pairs, name=key_length, value=value_length)
 
 
-def session_of(caller: Caller, target: Target) -> str | None:
+def session_of(caller: OperatorCaller, target: Target) -> str | None:
     """The session that the caller names, without the agent it may be spelled with."""
     named = session_key(caller)
     if named is None:
@@ -308,7 +308,7 @@ def _sampling(request: wire.Request) -> Sampling:
     )
 
 
-def _added(request: wire.Request, caller: Caller, talk: Conversation) -> str | None:
+def _added(request: wire.Request, caller: OperatorCaller, talk: Conversation) -> str | None:
     """What joins whatever the agent or the model is told anyway."""
     told = [request.instructions, *talk.system, channel(caller)]
     told.append(fields.verbosity(request.text.verbosity if request.text else None, "text.verbosity"))
@@ -316,7 +316,7 @@ def _added(request: wire.Request, caller: Caller, talk: Conversation) -> str | N
     return "\n\n".join(text for text in told if text) or None
 
 
-def channel(caller: Caller) -> str | None:
+def channel(caller: OperatorCaller) -> str | None:
     """What a model is told of where the message came from."""
     return None if caller.channel is None else f"Channel: {caller.channel[:80]}"
 

@@ -8,19 +8,19 @@ import msgspec
 from msgspec import Raw
 
 from crocevia.doors.responses import wire
-from crocevia.doors.responses.encode import Encoder
+from crocevia.doors.responses.encode import AnswerEncoder
 from crocevia.doors.responses.frames import Frame
 
 
 def replayed(resource: wire.Resource) -> list[Frame]:
     """The stream of an answer that is over, told again from its items: each delta is whole."""
-    telling = Encoder()
+    telling = AnswerEncoder()
     opening = msgspec.structs.replace(
         resource, status="in_progress", output=[], usage=None, completed_at=None, error=None, incomplete_details=None
     )
     frames = telling.begin(opening)
     if resource.background:
-        telling = Encoder()
+        telling = AnswerEncoder()
         frames = telling.queued(msgspec.structs.replace(opening, status="queued")) + telling.progress(opening)
     for raw in resource.output:
         frames += _tell(telling, raw)
@@ -30,7 +30,7 @@ def replayed(resource: wire.Resource) -> list[Frame]:
     return frames + telling.end(resource)
 
 
-def _tell(encoder: Encoder, raw: Raw) -> list[Frame]:
+def _tell(encoder: AnswerEncoder, raw: Raw) -> list[Frame]:
     """The frames of an item that is finished."""
     item = msgspec.json.decode(raw, type=wire.Item)
     kind, index = item.type or "", encoder.next()
@@ -69,7 +69,7 @@ def _emptied(item: wire.Item) -> wire.MessageItem | wire.CallItem | wire.CustomC
     return wire.MessageItem(id=name, status="in_progress", content=[])
 
 
-def _say(encoder: Encoder, at: wire.Extra, part: wire.Part) -> None:
+def _say(encoder: AnswerEncoder, at: wire.Extra, part: wire.Part) -> None:
     text, notes = part.text or "", part.annotations or []
     encoder.emit("response.content_part.added", {**at, "part": wire.Said(text="")})
     encoder.emit("response.output_text.delta", {**at, "delta": text, "logprobs": []})
@@ -79,7 +79,7 @@ def _say(encoder: Encoder, at: wire.Extra, part: wire.Part) -> None:
     encoder.emit("response.content_part.done", {**at, "part": wire.Said(text=text, annotations=notes)})
 
 
-def _decline(encoder: Encoder, at: wire.Extra, part: wire.Part) -> None:
+def _decline(encoder: AnswerEncoder, at: wire.Extra, part: wire.Part) -> None:
     text = part.refusal or ""
     encoder.emit("response.content_part.added", {**at, "part": wire.Declined(refusal="")})
     encoder.emit("response.refusal.delta", {**at, "delta": text})
@@ -87,7 +87,7 @@ def _decline(encoder: Encoder, at: wire.Extra, part: wire.Part) -> None:
     encoder.emit("response.content_part.done", {**at, "part": wire.Declined(refusal=text)})
 
 
-def _think(encoder: Encoder, at: wire.Extra, part: wire.Part) -> None:
+def _think(encoder: AnswerEncoder, at: wire.Extra, part: wire.Part) -> None:
     text = part.text or ""
     encoder.emit("response.content_part.added", {**at, "part": wire.ReasoningText(text="")})
     encoder.emit("response.reasoning.delta", {**at, "delta": text})

@@ -19,7 +19,7 @@ from crocevia.core.events import TRUNCATING, StopReason, is_silent
 from crocevia.doors.responses import errors, options, resource
 from crocevia.doors.responses.answer_plan import AnswerPlan, revived, turn_of
 from crocevia.doors.responses.caller import Request
-from crocevia.doors.responses.encode import Encoder
+from crocevia.doors.responses.encode import AnswerEncoder
 from crocevia.doors.responses.frames import CLOSING, DONE, Frame, sse
 from crocevia.doors.responses.services import Services
 from crocevia.runtime.answers_store import StoredResponse
@@ -41,7 +41,7 @@ class Run:
         """chat: where an earlier process began it."""
         self.plan = plan
         self.resource = plan.resource
-        self.encoder = Encoder(
+        self.encoder = AnswerEncoder(
             plan.resource.id,
             seal=plan.seal,
             quiet=not (plan.stream or plan.background),
@@ -175,7 +175,7 @@ def _goes_on(call: Work, error: GatewayError) -> bool:
     return call.resumable and error.code is Code.DRAINING
 
 
-class Job:
+class RunningAnswer:
     """A run under way and the frames of it so far; `changed` is set when there are more, or none will come."""
 
     def __init__(self, run: Run) -> None:
@@ -216,10 +216,10 @@ class Background:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._jobs: dict[str, Job] = {}
+        self._jobs: dict[str, RunningAnswer] = {}
         self._closing = False
 
-    def find(self, subject: str, response_id: str) -> Job | None:
+    def find(self, subject: str, response_id: str) -> RunningAnswer | None:
         job = self._jobs.get(response_id)
         return job if job is not None and job.run.plan.link.subject == subject else None
 
@@ -228,7 +228,7 @@ class Background:
         job = self.start(run)
         return self.follow(job, 0, request) if run.plan.stream else Response(200, run.resource)
 
-    def start(self, run: Run) -> Job:
+    def start(self, run: Run) -> RunningAnswer:
         """Raises GatewayError if the call is not admitted, or too many run already."""
         if len(self._jobs) >= MOST:
             run.release()
@@ -251,8 +251,8 @@ class Background:
                 run.turn = self._services.responses.turns.try_enter((stored.subject, stored.agent, stored.session))
             self._job(run)
 
-    def _job(self, run: Run) -> Job:
-        job = Job(run)
+    def _job(self, run: Run) -> RunningAnswer:
+        job = RunningAnswer(run)
         run.told = job.frames
         if run.plan.background:
             run.resource = msgspec.structs.replace(run.resource, status="queued")
@@ -261,7 +261,7 @@ class Background:
         job.task = asyncio.create_task(self._run(job))
         return job
 
-    async def cancel(self, job: Job) -> None:
+    async def cancel(self, job: RunningAnswer) -> None:
         """End the run now; returns when it has ended."""
         if job.call is not None:
             job.call.interrupt(Cut.CLIENT_GONE)
@@ -278,11 +278,11 @@ class Background:
         tasks = [job.task for job in self._jobs.values() if job.task is not None]
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def follow(self, job: Job, start: int, request: Request) -> EventResponse:
+    def follow(self, job: RunningAnswer, start: int, request: Request) -> EventResponse:
         """The frames from `start` on as an event stream, until the run is over or the client is gone."""
         return EventResponse(partial(_follow, job, start, request), headers=CLOSING)
 
-    async def _run(self, job: Job) -> None:
+    async def _run(self, job: RunningAnswer) -> None:
         run = job.run
         try:
             job.call = await run.open()
@@ -307,7 +307,7 @@ class Background:
             job.tell()
 
 
-async def _follow(job: Job, start: int, request: Request, stream: EventStream) -> None:
+async def _follow(job: RunningAnswer, start: int, request: Request, stream: EventStream) -> None:
     with request.on_disconnect() as leaving:
         seen = start
         while not leaving.done():

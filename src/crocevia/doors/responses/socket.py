@@ -16,7 +16,7 @@ from crocevia.core import json
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.responses import errors, plan
 from crocevia.doors.responses.answer_plan import AnswerPlan
-from crocevia.doors.responses.caller import Caller, Request
+from crocevia.doors.responses.caller import OperatorCaller, Request
 from crocevia.doors.responses.frames import Frame
 from crocevia.doors.responses.run import Run
 from crocevia.doors.responses.services import Services
@@ -37,7 +37,7 @@ async def serve(services: Services, request: Request) -> Socket:
     return Socket(partial(_run, services, request.caller))
 
 
-async def _run(services: Services, caller: Caller, receive: Receive, send: Send) -> None:
+async def _run(services: Services, caller: OperatorCaller, receive: Receive, send: Send) -> None:
     connection = _Connection(services, caller, send)
     reader = asyncio.create_task(connection.read(receive))
     try:
@@ -54,7 +54,7 @@ async def _run(services: Services, caller: Caller, receive: Receive, send: Send)
 class _Connection:
     """`chains`: what the connection remembers, by the id of the last answer."""
 
-    def __init__(self, services: Services, caller: Caller, send: Send) -> None:
+    def __init__(self, services: Services, caller: OperatorCaller, send: Send) -> None:
         self._services = services
         self._caller = caller
         self._send = send

@@ -11,7 +11,7 @@ import msgspec
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.runtime.control.operators import Operator
-from crocevia.runtime.control.rosters import Agent, Roster, Rosters
+from crocevia.runtime.control.rosters import Roster, Rosters, StoredAgent
 from crocevia.runtime.gateway import Gateway
 
 ADMIN: Final = "operator.admin"
@@ -29,7 +29,7 @@ class Target(msgspec.Struct, frozen=True, kw_only=True):
     model: str
     system: str | None
     sees: bool
-    definition: Agent | None = None
+    definition: StoredAgent | None = None
     workspace_id: str | None = None
 
     @property
@@ -106,7 +106,7 @@ class Targets:
                 return name
         raise GatewayError(Reason.MODEL_UNKNOWN, name=wanted[:_NAMED])
 
-    def _target(self, agent: Agent | None, model: str, workspace_id: str | None = None) -> Target:
+    def _target(self, agent: StoredAgent | None, model: str, workspace_id: str | None = None) -> Target:
         sees = self._gateway.abilities(model).images
         if agent is None:
             return Target(agent="", model=model, system=None, sees=sees)
@@ -120,7 +120,7 @@ class Targets:
         )
 
 
-def _pick(roster: Roster, name: str) -> Agent:
+def _pick(roster: Roster, name: str) -> StoredAgent:
     if not name or name.lower() == "default":
         if roster.default is None:
             raise GatewayError(Reason.AGENT_UNCLEAR, param="model")

@@ -350,3 +350,11 @@ class Refused(msgspec.Struct, frozen=True, kw_only=True):
 
 class Refusal(msgspec.Struct, frozen=True):
     error: Refused
+
+
+class EmbeddingRequest(msgspec.Struct, frozen=True, kw_only=True):
+    model: str | None = None
+    input: str | list[Any] | None = None
+    encoding_format: str | None = None
+    dimensions: int | None = None
+    user: str | None = None

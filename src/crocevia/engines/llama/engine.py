@@ -12,7 +12,7 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import ModelEvent
 from crocevia.engines.context import EngineContext
 from crocevia.engines.llama import weights
-from crocevia.engines.llama.exchange import Exchange
+from crocevia.engines.llama.exchange import LlamaExchange
 from crocevia.engines.llama.worker import COMMAND, LlamaSettings, Worker
 from crocevia.engines.upstream.http import HttpClient
 
@@ -67,7 +67,7 @@ class LlamaEngine:
         worker = self._worker(request.model)
         entry = weights.CATALOGUE.get(request.model or weights.DEFAULT)
         bias = entry.reply_bias if entry else 0.0
-        exchange = Exchange(request, worker, self._settings, bias, deadline)
+        exchange = LlamaExchange(request, worker, self._settings, bias, deadline)
         await worker.enter(deadline)
         try:
             await worker.ready(deadline)

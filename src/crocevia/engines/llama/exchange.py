@@ -75,7 +75,7 @@ _decode_chunk = msgspec.json.Decoder(_Chunk).decode
 _STOPS: Final = {"stop": StopReason.END, "length": StopReason.MAX_TOKENS}
 
 
-class Exchange:
+class LlamaExchange:
     """`begin()` once, then `batch()` until `Stopped`; `close()` on every path. The caller holds the slot."""
 
     def __init__(

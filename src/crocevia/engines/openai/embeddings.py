@@ -20,7 +20,7 @@ from crocevia.engines.upstream import counts
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
 from crocevia.engines.upstream.retry import RetryPolicy, pause
-from crocevia.engines.upstream.service import Service, refuse_call
+from crocevia.engines.upstream.service import ApiClient, refuse_call
 
 
 class _Row(msgspec.Struct):
@@ -44,7 +44,7 @@ class EmbeddingsEngine:
 
     def __init__(self, name: str, base_url: str, api_key: str | None, http: HttpClient) -> None:
         self.name = name
-        self._service = Service(base_url, bearer(api_key), http)
+        self._service = ApiClient(base_url, bearer(api_key), http)
         self._retry = RetryPolicy()
 
     def abilities(self, model: str) -> Abilities:

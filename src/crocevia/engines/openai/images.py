@@ -20,7 +20,7 @@ from crocevia.engines.openai.chat import BASE_URL, bearer
 from crocevia.engines.upstream import counts
 from crocevia.engines.upstream import errors as upstream_errors
 from crocevia.engines.upstream.http import HttpClient
-from crocevia.engines.upstream.service import Service, refuse_call
+from crocevia.engines.upstream.service import ApiClient, refuse_call
 
 _SIZES: Final = {"1:1": "1024x1024", "3:2": "1536x1024", "2:3": "1024x1536", "as_input_image": "auto"}
 _FORMATS: Final = ("png", "jpeg", "webp")
@@ -52,7 +52,7 @@ class ImagesEngine:
 
     def __init__(self, name: str, base_url: str, api_key: str | None, http: HttpClient) -> None:
         self.name = name
-        self._service = Service(base_url, bearer(api_key), http)
+        self._service = ApiClient(base_url, bearer(api_key), http)
 
     def abilities(self, model: str) -> Abilities:
         return Abilities()

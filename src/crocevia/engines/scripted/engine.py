@@ -33,14 +33,14 @@ from crocevia.engines.scripted import images as scripted_images
 from crocevia.engines.scripted.scene import Scene, look
 from crocevia.engines.scripted.steps import (
     CallTool,
-    Cut,
+    CutStep,
     Delay,
     Fail,
     HalfTool,
     ReportUsage,
-    Rule,
     SayReasoning,
     SayText,
+    ScriptRule,
     Step,
     Stop,
     When,
@@ -73,7 +73,7 @@ class ScriptedEngine:
 
     dialect = "plain"
 
-    def __init__(self, name: str, rules: tuple[Rule, ...] | None) -> None:
+    def __init__(self, name: str, rules: tuple[ScriptRule, ...] | None) -> None:
         self.name = name
         self._rules = rules
 
@@ -245,7 +245,7 @@ def _delay(step: Delay, take: _Take) -> Iterator[Beat]:
     yield step.delay_ms / 1000
 
 
-def _cut(step: Cut, take: _Take) -> Iterator[Beat]:
+def _cut(step: CutStep, take: _Take) -> Iterator[Beat]:
     yield from filter(None, [take.usage()])
     raise GatewayError(Reason.UPSTREAM_FAILED)
 
@@ -268,7 +268,7 @@ _PLAYERS: Mapping[type[Step], Callable[[Any, _Take], Iterator[Beat]]] = {
     HalfTool: _half_tool,
     ReportUsage: _report,
     Delay: _delay,
-    Cut: _cut,
+    CutStep: _cut,
     Fail: _fail,
     Stop: _stop,
 }

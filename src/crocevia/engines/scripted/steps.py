@@ -96,7 +96,7 @@ class Delay(_Written, frozen=True, kw_only=True):
     delay_ms: Milliseconds
 
 
-class Cut(_Written, frozen=True, kw_only=True):
+class CutStep(_Written, frozen=True, kw_only=True):
     """The stream ends here without having said how it stopped."""
 
     cut: bool
@@ -115,7 +115,7 @@ class Stop(_Written, frozen=True, kw_only=True):
     stop: StopReason
 
 
-Step: TypeAlias = SayText | SayReasoning | CallTool | HalfTool | ReportUsage | Delay | Cut | Fail | Stop
+Step: TypeAlias = SayText | SayReasoning | CallTool | HalfTool | ReportUsage | Delay | CutStep | Fail | Stop
 
 STEPS: Mapping[str, type[Step]] = {
     "text": SayText,
@@ -124,14 +124,14 @@ STEPS: Mapping[str, type[Step]] = {
     "half_tool": HalfTool,
     "usage": ReportUsage,
     "delay_ms": Delay,
-    "cut": Cut,
+    "cut": CutStep,
     "error": Fail,
     "stop": Stop,
 }
-_LAST = (Cut, Fail, Stop)
+_LAST = (CutStep, Fail, Stop)
 
 
-class Rule(msgspec.Struct, frozen=True, kw_only=True):
+class ScriptRule(msgspec.Struct, frozen=True, kw_only=True):
     when: When = When()
     say: tuple[Step, ...]
 
@@ -141,7 +141,7 @@ class _RuleShape(_Written, frozen=True, kw_only=True):
     say: Annotated[list[dict[str, Any]], Meta(min_length=1)]
 
 
-def parse(script: list[dict[str, Any]], *, engine: str) -> tuple[Rule, ...]:
+def parse(script: list[dict[str, Any]], *, engine: str) -> tuple[ScriptRule, ...]:
     """The rules of a script. Raises GatewayError(INVALID_REQUEST) that names engine, rule and step, counted from 1."""
     return tuple(_rule(raw, _Place(engine, number)) for number, raw in enumerate(script, 1))
 
@@ -160,7 +160,7 @@ class _Place(msgspec.Struct, frozen=True):
         return GatewayError(reason, param=param, **where, **details)
 
 
-def _rule(raw: dict[str, Any], place: _Place) -> Rule:
+def _rule(raw: dict[str, Any], place: _Place) -> ScriptRule:
     try:
         shape = msgspec.convert(raw, _RuleShape)
     except msgspec.ValidationError as error:
@@ -171,7 +171,7 @@ def _rule(raw: dict[str, Any], place: _Place) -> Rule:
         step = _step(written, here)
         _check_order(step, steps, here)
         steps.append(step)
-    return Rule(when=shape.when, say=tuple(steps))
+    return ScriptRule(when=shape.when, say=tuple(steps))
 
 
 def _step(written: dict[str, Any], place: _Place) -> Step:

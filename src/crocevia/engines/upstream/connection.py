@@ -15,7 +15,7 @@ MAX_HEAD: Final = 256 * 1024  # bytes of status line and headers
 HIGH_WATER: Final = 256 * 1024  # unread bytes after which the provider is made to wait
 
 
-class Cut(Exception):
+class ConnectionBroken(Exception):
     """The connection ended, or spoke something other than HTTP, before the answer was complete."""
 
 
@@ -219,7 +219,7 @@ class Connection(asyncio.Protocol):
 
     async def _wait(self) -> None:
         if self._lost or self._broken:
-            raise Cut
+            raise ConnectionBroken
         self._waiter = asyncio.get_running_loop().create_future()
         try:
             await self._waiter

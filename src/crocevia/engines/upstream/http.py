@@ -16,7 +16,7 @@ import msgspec
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.engines.upstream.addresses import Addresses
-from crocevia.engines.upstream.connection import Connection, Cut
+from crocevia.engines.upstream.connection import Connection, ConnectionBroken
 from crocevia.engines.upstream.origins import Origin, connect, request_head, target
 from crocevia.engines.upstream.reading import MAX_BODY
 
@@ -179,7 +179,7 @@ class HttpResponse:
         try:
             connection.send(head, body)
             self.status = await connection.head()
-        except Cut:
+        except ConnectionBroken:
             self.close()
             trip = connection.unread_for
             unread = trip is not None and self._loop.time() - sent < trip + LOOP_SECONDS
@@ -211,7 +211,7 @@ class HttpResponse:
         self._since = self._loop.time()
         try:
             data = await self._connection.chunk()
-        except Cut:
+        except ConnectionBroken:
             self.close()
             raise self._cut() from None
         self._since = None

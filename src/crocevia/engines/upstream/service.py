@@ -15,7 +15,7 @@ from crocevia.engines.upstream.retry import retry_after
 _PROBE_SECONDS: Final = 10.0
 
 
-class Service:
+class ApiClient:
     """base_url: what its paths follow. The connections belong to the client that is passed in."""
 
     def __init__(self, base_url: str, headers: dict[str, str], http: HttpClient) -> None:

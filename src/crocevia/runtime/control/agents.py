@@ -12,10 +12,10 @@ from crocevia.runtime.control import models
 from crocevia.runtime.control.context import MOST, Control, check_room, missing
 from crocevia.storage import agents as rows
 from crocevia.storage import teams
-from crocevia.storage.agents import Agent, Mode
+from crocevia.storage.agents import Mode, StoredAgent
 from crocevia.storage.database import Transaction
 
-__all__ = ["Agent", "Mode", "create", "delete", "get", "listed", "update"]
+__all__ = ["Mode", "StoredAgent", "create", "delete", "get", "listed", "update"]
 
 _DEFAULTS: Final[dict[str, Any]] = {
     "description": None,
@@ -29,13 +29,13 @@ _DEFAULTS: Final[dict[str, Any]] = {
 }
 
 
-async def create(control: Control, user_id: str, fields: dict[str, Any]) -> Agent:
+async def create(control: Control, user_id: str, fields: dict[str, Any]) -> StoredAgent:
     """fields: name, system_prompt and mode at least. Raises GatewayError(INVALID_REQUEST)."""
     _check(control, fields)
     _check_rules(fields)
     now = control.clock()
 
-    def work(tx: Transaction) -> Agent:
+    def work(tx: Transaction) -> StoredAgent:
         check_room(rows.count(tx, user_id))
         _check_name(tx, user_id, fields["name"])
         return rows.add(tx, user_id, _DEFAULTS | fields, now)
@@ -43,22 +43,22 @@ async def create(control: Control, user_id: str, fields: dict[str, Any]) -> Agen
     return await control.database.write(work)
 
 
-async def listed(control: Control, user_id: str) -> list[Agent]:
+async def listed(control: Control, user_id: str) -> list[StoredAgent]:
     """Oldest first."""
     return await control.database.read(lambda tx: rows.listed(tx, user_id, MOST))
 
 
-async def get(control: Control, user_id: str, agent_id: str) -> Agent:
+async def get(control: Control, user_id: str, agent_id: str) -> StoredAgent:
     """Raises GatewayError(NOT_FOUND)."""
     return await control.database.read(lambda tx: _owned(tx, user_id, agent_id))
 
 
-async def update(control: Control, user_id: str, agent_id: str, changes: dict[str, Any]) -> Agent:
+async def update(control: Control, user_id: str, agent_id: str, changes: dict[str, Any]) -> StoredAgent:
     """Raises GatewayError: NOT_FOUND, INVALID_REQUEST."""
     _check_rules(changes)
     now = control.clock()
 
-    def work(tx: Transaction) -> Agent:
+    def work(tx: Transaction) -> StoredAgent:
         before = _owned(tx, user_id, agent_id)
         # A model that has since gone may stay; another one must be there.
         _check(control, {name: value for name, value in changes.items() if value != getattr(before, name)})
@@ -89,7 +89,7 @@ async def delete(control: Control, user_id: str, agent_id: str) -> None:
     await control.database.write(work)
 
 
-def _owned(tx: Transaction, user_id: str, agent_id: str) -> Agent:
+def _owned(tx: Transaction, user_id: str, agent_id: str) -> StoredAgent:
     found = rows.find(tx, user_id, agent_id)
     if found is None:
         raise missing("agent")

@@ -218,9 +218,9 @@ def _chat(row: Any) -> ChatRow:
 _NAMES: Final = ("tool_name", "child_name", "title", "name", "code")
 _TEXTS: Final = ("text", "delta", "input", "task", "plan", "output", "args", "result", "reason", "message", "summary")
 _JOINED: Final[dict[type, str]] = {
-    e.TextDelta: "agent.text",
+    e.AgentTextDelta: "agent.text",
     e.TextDone: "agent.text",
-    e.ReasoningDelta: "agent.reasoning",
+    e.AgentReasoningDelta: "agent.reasoning",
     e.ReasoningDone: "agent.reasoning",
 }
 _WHOLE: Final = (e.TextDone, e.ReasoningDone)

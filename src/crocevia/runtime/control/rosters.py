@@ -14,10 +14,10 @@ from crocevia.runtime.control import models
 from crocevia.runtime.control.context import MOST, Control
 from crocevia.storage import agents as rows
 from crocevia.storage import teams, workspaces
-from crocevia.storage.agents import Agent
+from crocevia.storage.agents import StoredAgent
 from crocevia.storage.database import Transaction
 
-__all__ = ["Agent", "ModelSpec", "Roster", "Rosters"]
+__all__ = ["ModelSpec", "Roster", "Rosters", "StoredAgent"]
 
 FRESH_SECONDS: Final = 1.0
 _KEPT: Final = 2000
@@ -30,12 +30,12 @@ class Roster(msgspec.Struct, frozen=True):
     workspace_id: the user's first; None: there is none.
     """
 
-    agents: dict[str, Agent]
-    default: Agent | None
+    agents: dict[str, StoredAgent]
+    default: StoredAgent | None
     read_at: float
     workspace_id: str | None = None
 
-    def find(self, name: str) -> Agent | None:
+    def find(self, name: str) -> StoredAgent | None:
         return self.agents.get(name) or self.agents.get(name.lower())
 
 
@@ -64,7 +64,7 @@ class Rosters:
         """Every model by name."""
         return self._control.catalogue.current.models
 
-    def model_of(self, agent: Agent) -> str:
+    def model_of(self, agent: StoredAgent) -> str:
         """The model that the agent thinks with. Raises GatewayError(UNAVAILABLE) when there is none at all."""
         name = agent.model or models.default_model(self._control)
         if name is None:
@@ -87,7 +87,7 @@ def _load(tx: Transaction, user_id: str, now: float) -> Roster:
     return Roster(agents, _default(tx, user_id, found), now, places[0].id if places else None)
 
 
-def _default(tx: Transaction, user_id: str, found: list[Agent]) -> Agent | None:
+def _default(tx: Transaction, user_id: str, found: list[StoredAgent]) -> StoredAgent | None:
     """The leader of the team `main`, else the agent `main`, else the only one who can lead."""
     leaders = {team.orchestrator_id for team in teams.listed(tx, user_id, MOST) if team.name == _MAIN}
     primaries = [agent for agent in found if agent.mode == "primary"]

@@ -60,7 +60,7 @@ AGENT_GONE: Final = Fault("agent_unavailable", "this agent is not in the team an
 INTERRUPTED: Final = Fault("interrupted", "", True, interrupted=True)
 
 
-class Attempt(msgspec.Struct, frozen=True):
+class ModelAttempt(msgspec.Struct, frozen=True):
     """One attempt at one call of an agent's model, and the entries that report it."""
 
     turn: str

@@ -11,7 +11,7 @@ from crocevia.core.messages import Message
 from crocevia.core.turn import Totals, Turn, Unreadable
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.calls import CallState
-from crocevia.core.turn.questions import Answer
+from crocevia.core.turn.questions import ApprovalState
 from crocevia.log import Effect, Log
 from crocevia.runtime.control import chats
 from crocevia.runtime.turns import prompts
@@ -67,7 +67,7 @@ def check_idle(session: ChatSession) -> None:
 
 
 def _waiting_for(turn: Turn) -> str:
-    if any(item.answer is Answer.OPEN for item in turn.approvals.values()):
+    if any(item.answer is ApprovalState.OPEN for item in turn.approvals.values()):
         return "approval"
     return "client_tool" if turn.open_calls(CallState.REQUESTED) else "nothing"
 

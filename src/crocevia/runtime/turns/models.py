@@ -27,7 +27,7 @@ from crocevia.log import Coalescer, Piece
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Call, CallDraft, Gateway, Route
 from crocevia.runtime.turns import attachments, prompts
-from crocevia.runtime.turns.attempts import AGENT_GONE, INTERRUPTED, Attempt, CallCost, cost_of, fault_of
+from crocevia.runtime.turns.attempts import AGENT_GONE, INTERRUPTED, CallCost, ModelAttempt, cost_of, fault_of
 from crocevia.runtime.turns.chat_sessions import RunObserver, now_ms
 from crocevia.runtime.turns.driver import Driver
 from crocevia.runtime.turns.settings import TurnSettings
@@ -64,7 +64,7 @@ class ModelRunner:
         self._title_overdue = asyncio.Event()
 
     async def call_model(self, driver: Driver, want: w.CallModel) -> None:
-        attempt = Attempt(driver.turn.id, want.instance, want.step, want.attempt)
+        attempt = ModelAttempt(driver.turn.id, want.instance, want.step, want.attempt)
         instance = driver.turn.instances[want.instance]
         if want.attempt > 1:
             backoff = FIRST_BACKOFF * 2 ** min(want.attempt - 2, 4)
@@ -81,7 +81,7 @@ class ModelRunner:
                 self._asked.set()
 
     async def _attempt(
-        self, driver: Driver, instance: Instance, agent: AgentSetup, attempt: Attempt, separator: str
+        self, driver: Driver, instance: Instance, agent: AgentSetup, attempt: ModelAttempt, separator: str
     ) -> None:
         writer = DeltaWriter(driver, instance, separator, self._before_text(driver, instance))
         call: Call | None = None
@@ -358,7 +358,7 @@ class DeltaWriter:
 
     def _post(self, pieces: list[Piece]) -> None:
         for piece in pieces:
-            make = e.TextDelta if piece.kind == "text" else e.ReasoningDelta
+            make = e.AgentTextDelta if piece.kind == "text" else e.AgentReasoningDelta
             self._driver.post(make(turn=self._driver.turn.id, at=now_ms(), agent=self._agent, delta=piece.text))
 
 

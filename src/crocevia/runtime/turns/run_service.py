@@ -10,7 +10,7 @@ import msgspec
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Message
-from crocevia.core.turn import Limits, derive_title, open_turn
+from crocevia.core.turn import TurnLimits, derive_title, open_turn
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.run_request import RunRequest
 from crocevia.log import Appended, Command, Effect, Fence
@@ -21,7 +21,7 @@ from crocevia.runtime.turns.supervisor import Supervisor
 from crocevia.runtime.turns.turn_setup import TurnSetup
 from crocevia.storage import chats as chat_rows
 from crocevia.storage import teams, workspaces
-from crocevia.storage.agents import Agent
+from crocevia.storage.agents import StoredAgent
 from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
 
@@ -46,7 +46,7 @@ class RunSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be run, and where."""
 
     user_id: str
-    agent: Agent
+    agent: StoredAgent
     workspace_id: str | None
     turn_id: str
     input: str
@@ -203,7 +203,7 @@ class RunService:
         terminals += [entry for entry in entries if isinstance(entry, e.TERMINAL)]
         output.replay([entry for entry in entries if isinstance(entry, e.ModelAnswered)])
 
-    def _limits(self, spec: RunSpec) -> Limits:
+    def _limits(self, spec: RunSpec) -> TurnLimits:
         # What a caller that is no reader of the chat was given cannot be taken back: no second attempt.
         return msgspec.structs.replace(self._supervisor.settings.limits, attempts=1, tool_calls=spec.tool_calls)
 

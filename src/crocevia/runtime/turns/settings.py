@@ -6,7 +6,7 @@ from typing import Literal
 
 import msgspec
 
-from crocevia.core.turn import Limits
+from crocevia.core.turn import TurnLimits
 
 
 class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
@@ -14,7 +14,7 @@ class TurnSettings(msgspec.Struct, frozen=True, kw_only=True):
 
     on_restart: Literal["resume", "fail"] = "resume"
     """Whether a turn that lost its process goes on or fails as `interrupted`."""
-    limits: Limits = Limits()
+    limits: TurnLimits = TurnLimits()
     idle_chats: int = 256
     """Chats kept in memory while nothing happens in them."""
     title_seconds: float = 15.0

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from typing import Final
 
 from crocevia.core.errors import GatewayError
-from crocevia.core.turn import Limits, Turn, Unreadable
+from crocevia.core.turn import Turn, TurnLimits, Unreadable
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.core.turn.run_request import RunRequest
@@ -23,7 +23,7 @@ from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.tool_runner import ToolRunner
 from crocevia.runtime.turns.tools import Toolbox
 from crocevia.runtime.turns.turn_setup import TurnSetup, single_agent_setup, team_setup
-from crocevia.storage.agents import Agent
+from crocevia.storage.agents import StoredAgent
 from crocevia.storage.chats import Chat
 
 OnFault = Callable[[str, BaseException], None]
@@ -77,7 +77,7 @@ class Supervisor:
         )
 
     async def single_agent_setup(
-        self, agent: Agent, workspace_id: str | None, request: RunRequest, limits: Limits
+        self, agent: StoredAgent, workspace_id: str | None, request: RunRequest, limits: TurnLimits
     ) -> TurnSetup:
         """One agent that works alone. Raises like `turn_setup.single_agent_setup`."""
         memory = ""

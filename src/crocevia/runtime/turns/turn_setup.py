@@ -10,7 +10,7 @@ import msgspec
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import Tool
-from crocevia.core.turn import AgentCard, Limits, Plan, ToolCard, team_tools
+from crocevia.core.turn import AgentCard, Plan, ToolCard, TurnLimits, team_tools
 from crocevia.core.turn.plan import DELEGATE
 from crocevia.core.turn.run_request import RunRequest
 from crocevia.runtime.control import models
@@ -19,7 +19,7 @@ from crocevia.runtime.turns import prompts
 from crocevia.runtime.turns.tools import PlatformTool, Toolbox
 from crocevia.storage import agents as agent_rows
 from crocevia.storage import teams, user_tools
-from crocevia.storage.agents import Agent
+from crocevia.storage.agents import StoredAgent
 from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
 from crocevia.storage.teams import Team
@@ -57,7 +57,7 @@ class TurnSetup(msgspec.Struct, frozen=True, kw_only=True):
 
 class _Rows(msgspec.Struct, frozen=True):
     team: Team
-    agents: tuple[Agent, ...]
+    agents: tuple[StoredAgent, ...]
     tools: dict[str, UserTool]
 
 
@@ -65,7 +65,7 @@ async def team_setup(
     control: Control,
     toolbox: Toolbox,
     chat: Chat,
-    limits: Limits,
+    limits: TurnLimits,
     *,
     title: bool,
     memory: str = "",
@@ -131,8 +131,8 @@ async def team_setup(
 async def single_agent_setup(
     control: Control,
     toolbox: Toolbox,
-    agent: Agent,
-    limits: Limits,
+    agent: StoredAgent,
+    limits: TurnLimits,
     request: RunRequest,
     *,
     memory: str = "",
@@ -167,12 +167,12 @@ async def single_agent_setup(
     return TurnSetup(plan=plan, agents={agent.name: setup}, tools=platform, derive_title=True, request=request)
 
 
-def _check_readable(agent: Agent) -> None:
+def _check_readable(agent: StoredAgent) -> None:
     if agent.unreadable:
         raise GatewayError(Reason.AGENT_UNREADABLE, agent=agent.name, fields=", ".join(agent.unreadable))
 
 
-def model_of(control: Control, agent: Agent) -> str:
+def model_of(control: Control, agent: StoredAgent) -> str:
     """The name of the model that the agent thinks with; empty if there is none at all."""
     return agent.model or models.default_model(control) or ""
 
@@ -195,17 +195,17 @@ def _names(tools: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(dict.fromkeys(str(tool.get("name", "")) for tool in tools))
 
 
-async def _platform_tools(toolbox: Toolbox, agent: Agent, skip_unreachable: bool) -> dict[str, PlatformTool]:
+async def _platform_tools(toolbox: Toolbox, agent: StoredAgent, skip_unreachable: bool) -> dict[str, PlatformTool]:
     found = await toolbox.find(_names(agent.tools_enabled), skip_unreachable=skip_unreachable)
     return {name: item for name, item in found.items() if item.permission is None or getattr(agent, item.permission)}
 
 
-def _clients(agent: Agent, registered: Mapping[str, UserTool], platform: Mapping[str, PlatformTool]) -> list[str]:
+def _clients(agent: StoredAgent, registered: Mapping[str, UserTool], platform: Mapping[str, PlatformTool]) -> list[str]:
     """Registered by the user and named by the agent; a name that is the platform's stays the platform's."""
     return [name for name in _names(agent.external_tools_enabled) if name in registered and name not in platform]
 
 
-def _card(agent: Agent, model: str, spec: ModelSpec | None, free: set[str], tools: list[str]) -> AgentCard:
+def _card(agent: StoredAgent, model: str, spec: ModelSpec | None, free: set[str], tools: list[str]) -> AgentCard:
     bounds = agent.bounds
     return AgentCard(
         name=agent.name,

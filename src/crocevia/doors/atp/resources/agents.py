@@ -80,7 +80,7 @@ class Agent(msgspec.Struct, frozen=True, kw_only=True):
     updated_at: datetime
 
 
-def agent(value: control.Agent) -> Agent:
+def agent(value: control.StoredAgent) -> Agent:
     """As the wire shows it."""
     fields = msgspec.structs.asdict(value)
     del fields["unreadable"]

@@ -14,7 +14,7 @@ from crocevia.asgi.fields import read_query
 from crocevia.asgi.http import Operation, Response, Stream, data
 from crocevia.core.costs import usage_cost as cost_of
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.atp.caller import Request, Rule
+from crocevia.doors.atp.caller import Request, VersionRule
 from crocevia.doors.atp.delivery import attachment as as_file
 from crocevia.doors.atp.delivery import deliver
 from crocevia.doors.atp.form import FileForm
@@ -172,7 +172,7 @@ OPERATIONS = (
         result=ChatAttachment,
         wrapped=True,
         status=202,
-        rule=Rule.CONTRACT_3,
+        rule=VersionRule.CONTRACT_3,
         upload=True,
         headers=_KEYED,
         refuses=(409,),
@@ -185,7 +185,7 @@ OPERATIONS = (
         "The files of a chat, by default at most 500, oldest first.",
         result=ChatAttachments,
         wrapped=True,
-        rule=Rule.CONTRACT_3,
+        rule=VersionRule.CONTRACT_3,
     ),
     Operation(
         "getChatAttachment",
@@ -195,7 +195,7 @@ OPERATIONS = (
         "One file of a chat; one that was deleted says so for a while.",
         result=ChatAttachment,
         wrapped=True,
-        rule=Rule.CONTRACT_3,
+        rule=VersionRule.CONTRACT_3,
     ),
     Operation(
         "deleteChatAttachment",
@@ -206,7 +206,7 @@ OPERATIONS = (
         result=ChatAttachment,
         wrapped=True,
         status=202,
-        rule=Rule.CONTRACT_3,
+        rule=VersionRule.CONTRACT_3,
     ),
     Operation(
         "retryChatAttachment",
@@ -217,7 +217,7 @@ OPERATIONS = (
         result=ChatAttachment,
         wrapped=True,
         status=202,
-        rule=Rule.CONTRACT_3,
+        rule=VersionRule.CONTRACT_3,
         headers=_KEYED,
         refuses=(409,),
     ),
@@ -227,7 +227,7 @@ OPERATIONS = (
         f"{_ONE}/download",
         download,
         "The bytes of a file as they came.",
-        rule=Rule.CONTRACT_3,
+        rule=VersionRule.CONTRACT_3,
         query=DownloadQuery,
         produces="application/octet-stream",
         refuses=(409,),

@@ -14,7 +14,7 @@ from crocevia.asgi.http import Operation, Response, data
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.turn.plan import Totals
 from crocevia.core.turn.snapshot import Snapshot
-from crocevia.doors.atp.caller import Request, Rule
+from crocevia.doors.atp.caller import Request, VersionRule
 from crocevia.doors.atp.wire.common import Body, moment, moment_or_none
 from crocevia.doors.atp.wire.costs import INACTIVE, BillingState, UsageCost, usage_cost
 from crocevia.runtime.control import completions as control
@@ -258,7 +258,7 @@ OPERATIONS = (
         "The completions of a chat, newest first. Version 2 has no word for an unknown cost: such a page is 426 there.",
         result=CompletionCollection,
         query=CompletionQuery,
-        rule=Rule.BOTH,
+        rule=VersionRule.BOTH,
     ),
     Operation(
         "getCompletion",
@@ -268,6 +268,6 @@ OPERATIONS = (
         "One completion; contract 3 shows its immutable terminal snapshot.",
         result=Completion,
         wrapped=True,
-        rule=Rule.BOTH,
+        rule=VersionRule.BOTH,
     ),
 )

@@ -6,7 +6,7 @@ from typing import Final
 
 from crocevia.asgi.http import Operation, Response
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.doors.atp.caller import Request, Rule
+from crocevia.doors.atp.caller import Request, VersionRule
 
 _WORKSPACE: Final = "/workspaces/{workspace_id}"
 
@@ -26,7 +26,7 @@ OPERATIONS = (
         absent=True,
     ),
     *(
-        Operation(name, method, path, absent, "Not on this server.", rule=Rule.CONTRACT_3, absent=True)
+        Operation(name, method, path, absent, "Not on this server.", rule=VersionRule.CONTRACT_3, absent=True)
         for name, method, path in (
             ("uploadWikiSource", "POST", f"{_WORKSPACE}/files/sources"),
             ("getWikiSource", "GET", f"{_WORKSPACE}/files/sources/{{file_id}}"),

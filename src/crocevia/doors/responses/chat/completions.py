@@ -15,7 +15,7 @@ from crocevia.core.ids import new_id
 from crocevia.core.messages import ToolMessage, UserMessage
 from crocevia.doors.responses import fields, items, options, plan
 from crocevia.doors.responses import wire as common
-from crocevia.doors.responses.caller import Caller, Request, session_key
+from crocevia.doors.responses.caller import OperatorCaller, Request, session_key
 from crocevia.doors.responses.chat import wire
 from crocevia.doors.responses.chat.encode import ChatEncoder, whole
 from crocevia.doors.responses.errors import failure
@@ -105,7 +105,7 @@ def _check(call: Work, tools: Tools) -> None:
 
 
 async def _draft(
-    services: Services, target: Target, caller: Caller, request: wire.Request, tools: Tools, bytes_in: int
+    services: Services, target: Target, caller: OperatorCaller, request: wire.Request, tools: Tools, bytes_in: int
 ) -> tuple[CallDraft, str | None]:
     """The call, and what joins the words of its agent."""
     fields.check(request, fields.CHAT)
