@@ -49,12 +49,12 @@ class Exchange:
     __slots__ = (
         "_chunked",
         "_connection",
+        "_has_data",
         "_head",
         "_headless",
         "_hung_up",
         "_left",
-        "_news",
-        "_waking",
+        "_wakeup",
         "asks",
         "body",
         "disconnected",
@@ -78,8 +78,8 @@ class Exchange:
         self._chunked = False
         self._left: int | None = 0  # bytes of the body that the head promised and that are still to come
         self._head = b""
-        self._news = False
-        self._waking: asyncio.Event | None = None
+        self._has_data = False
+        self._wakeup: asyncio.Event | None = None
         self._hung_up: Callable[[], None] | None = None
 
     async def run(self, application: Application) -> None:
@@ -114,13 +114,13 @@ class Exchange:
             self.asks = False
             if not (self.disconnected or connection.transport.is_closing()):
                 connection.transport.write(b"HTTP/1.1 100 Continue\r\n\r\n")
-        if not (self._news or self.disconnected or self.response_complete):
+        if not (self._has_data or self.disconnected or self.response_complete):
             connection.flow.resume_reading()
-            if self._waking is None:
-                self._waking = asyncio.Event()
-            await self._waking.wait()
-            self._waking.clear()
-        self._news = False
+            if self._wakeup is None:
+                self._wakeup = asyncio.Event()
+            await self._wakeup.wait()
+            self._wakeup.clear()
+        self._has_data = False
         if self.disconnected or self.response_complete:
             return {"type": "http.disconnect"}
         connection.flow.resume_reading()
@@ -130,7 +130,7 @@ class Exchange:
     @property
     def ready(self) -> bool:
         """All of the body that is still to be received is here: `receive` would not wait."""
-        return self._news and not self.more_body
+        return self._has_data and not self.more_body
 
     def on_hangup(self, then: Callable[[], None] | None) -> None:
         """Call `then` once if the client hangs up before it has its answer; None: no longer."""
@@ -139,7 +139,7 @@ class Exchange:
             return
         self._connection.flow.resume_reading()  # else nobody would see it
         if self.disconnected:
-            self._connection.loop.call_soon(self._tell)
+            self._connection.loop.call_soon(self._notify)
 
     def add_body(self, data: bytes) -> None:
         if self.body:  # in pieces: adding up bytes would copy them with every piece
@@ -159,18 +159,18 @@ class Exchange:
         self.body = b""
         if not self.response_complete:
             self.disconnected = True
-            self._tell()
+            self._notify()
         self._wake()
 
-    def _tell(self) -> None:
+    def _notify(self) -> None:
         then, self._hung_up = self._hung_up, None
         if then is not None:
             then()
 
     def _wake(self) -> None:
-        self._news = True
-        if self._waking is not None:
-            self._waking.set()
+        self._has_data = True
+        if self._wakeup is not None:
+            self._wakeup.set()
 
     # what goes out
 

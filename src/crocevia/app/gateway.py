@@ -13,8 +13,8 @@ from crocevia.runtime.catalogue import CatalogueHolder
 from crocevia.runtime.gateway import CallLimits, EngineSource, Gateway, Recorder
 from crocevia.runtime.intake import Intake
 from crocevia.runtime.money.spend import Spend
+from crocevia.runtime.reasoning.block_digests import CAPACITY, BlockDigests
 from crocevia.runtime.reasoning.block_watch import BlockWatch
-from crocevia.runtime.reasoning.fingerprints import CAPACITY, Fingerprints
 from crocevia.storage import provider_blocks, records
 from crocevia.storage.database import Database
 
@@ -47,10 +47,10 @@ async def open_gateway(
     yield gateway
 
 
-async def _memory(database: Database, secret: bytes) -> Fingerprints:
+async def _memory(database: Database, secret: bytes) -> BlockDigests:
     """The answers with reasoning that earlier processes gave."""
-    memory = Fingerprints(secret)
-    memory.recall(await database.read(lambda tx: provider_blocks.proofs(tx, CAPACITY)))
+    memory = BlockDigests(secret)
+    memory.recall(await database.read(lambda tx: provider_blocks.noted_digests(tx, CAPACITY)))
     return memory
 
 

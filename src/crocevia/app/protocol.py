@@ -85,21 +85,21 @@ class Protocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self._stall: Stall | None = None
         self._phase = _BETWEEN
-        self._padding = 0  # bytes since a head was complete or a body grew
-        self._owed: asyncio.TimerHandle | None = None  # until when the peer must have sent something
+        self._unparsed = 0  # bytes since a head was complete or a body grew
+        self._deadline: asyncio.TimerHandle | None = None  # until when the peer must have sent something
         self._answering: Exchange | None = None  # `cycle` is the newest, which may have to wait for its turn
         self._leaving = False
         self._fault: bytes | None = None  # what is said of a head that was refused
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         super().connection_made(transport)
-        self._allow(self.head_seconds)
+        self._start_deadline(self.head_seconds)
 
     def data_received(self, data: bytes) -> None:
         if self._leaving:
             return
         self._unset_keepalive_if_required()
-        self._padding += len(data)
+        self._unparsed += len(data)
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
@@ -117,7 +117,7 @@ class Protocol(HttpToolsProtocol):
         method = self.parser.get_method()
         if method == b"GET" and self._should_upgrade():
             if self.cycle is None or self.cycle.response_complete:
-                self._forgive()
+                self._clear_deadline()
                 self.handle_websocket_upgrade()
             else:  # nobody would tell the request before it of a hang-up
                 self.transport.close()
@@ -131,17 +131,17 @@ class Protocol(HttpToolsProtocol):
 
     def _expect(self) -> None:
         """After bytes came: until when more has to come."""
-        if self._phase != _BETWEEN and self._padding > LARGEST_HEAD:  # a head, or trailers, or a chunk's extensions
+        if self._phase != _BETWEEN and self._unparsed > LARGEST_HEAD:  # a head, or trailers, or a chunk's extensions
             self._refuse(_HEAD_TOO_LARGE)
         elif self._phase == _BODY:
-            self._forgive()
-            self._allow(self.silence_seconds)
+            self._clear_deadline()
+            self._start_deadline(self.silence_seconds)
         elif self._phase == _HEAD:
-            self._allow(self.head_seconds)
+            self._start_deadline(self.head_seconds)
         elif self.cycle is None or self.cycle.response_complete:  # blank lines, or the end of a body refused already
-            self._allow(self.timeout_keep_alive)
+            self._start_deadline(self.timeout_keep_alive)
         else:
-            self._forgive()
+            self._clear_deadline()
 
     def _refuse(self, answer: bytes) -> None:
         """Say what is wrong with what came, unless an answer is on its way, and end the connection."""
@@ -164,8 +164,8 @@ class Protocol(HttpToolsProtocol):
             self._answering.disconnect()
         self.transport.write_eof()
         self.flow.resume_reading()
-        self._forgive()
-        self._owed = self.loop.call_later(LINGER_SECONDS, self.transport.close)
+        self._clear_deadline()
+        self._deadline = self.loop.call_later(LINGER_SECONDS, self.transport.close)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -179,7 +179,7 @@ class Protocol(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._forget_stall()
-        self._forgive()
+        self._clear_deadline()
         self.connections.discard(self)
         self._unset_keepalive_if_required()
         if self._answering is not None:
@@ -209,8 +209,8 @@ class Protocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         self._phase = _BODY
-        self._padding = 0
-        self._forgive()
+        self._unparsed = 0
+        self._clear_deadline()
         parser, scope = self.parser, cast("dict[str, Any]", self.scope)
         version = parser.get_http_version()
         self._fault = _fault(self.headers, version)
@@ -237,7 +237,7 @@ class Protocol(HttpToolsProtocol):
                 self.flow.pause_reading()
 
     def on_body(self, body: bytes) -> None:
-        self._padding = 0
+        self._unparsed = 0
         if self.cycle.response_complete:
             return
         self.cycle.add_body(body)
@@ -255,19 +255,19 @@ class Protocol(HttpToolsProtocol):
         self.tasks.add(task)
         task.add_done_callback(self.tasks.discard)
 
-    def _allow(self, seconds: float) -> None:
-        if self._owed is None:
-            self._owed = self.loop.call_later(seconds, self._give_up)
+    def _start_deadline(self, seconds: float) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(seconds, self._give_up)
 
-    def _forgive(self) -> None:
-        if self._owed is not None:
-            self._owed.cancel()
-            self._owed = None
+    def _clear_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
 
     def _give_up(self) -> None:
-        self._owed = None
+        self._deadline = None
         if self.flow.read_paused:  # it is we who do not read
-            self._allow(self.silence_seconds)
+            self._start_deadline(self.silence_seconds)
         else:
             self.transport.close()
 

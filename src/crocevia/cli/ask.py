@@ -124,10 +124,10 @@ async def _ask_here(home: Home, project: str, text: str) -> None:
 
 
 def _catalogue(home: Home) -> Catalogue:
-    from crocevia.cli.store import require
+    from crocevia.cli.store import ensure_store
     from crocevia.runtime.catalogue import load
     from crocevia.storage.database import snapshot
 
-    require(home)
+    ensure_store(home)
     with snapshot(home.database) as tx:
         return load(tx, home)

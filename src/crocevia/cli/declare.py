@@ -7,7 +7,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from crocevia.cli.output import complain, home_option, told
-from crocevia.cli.store import require
+from crocevia.cli.store import ensure_store
 
 if TYPE_CHECKING:
     from crocevia.storage.home import Home
@@ -26,7 +26,7 @@ def apply(file: IO[bytes], home: Home) -> None:
     from crocevia.runtime.control.declarations import LARGEST, parse
 
     declaration = parse(file.read(LARGEST + 1))
-    require(home)
+    ensure_store(home)
     applied = control.apply(home, declaration, check_engine=check_engine)
     for change in applied.changes:
         complain(f"{told('change_' + change.what)} {change.table} {change.name}")
@@ -44,7 +44,7 @@ def export(home: Home) -> None:
     from crocevia.runtime.control import apply as control
     from crocevia.runtime.control.declarations import spell
 
-    require(home)
+    ensure_store(home)
     click.echo(spell(control.export(home)), nl=False)
 
 

@@ -74,10 +74,10 @@ def remove(kid: str, home: Home) -> None:
 
 
 def _listed(home: Home) -> list[dict[str, str]]:
-    from crocevia.cli.store import require
+    from crocevia.cli.store import ensure_store
     from crocevia.runtime.signing_keys import PUBLISH_SECONDS, Signer
 
-    require(home)
+    ensure_store(home)
     signer = Signer(home)
     known, current = signer.keys(), signer.current()
     return [

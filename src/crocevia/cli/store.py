@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def require(home: Home) -> None:
+def ensure_store(home: Home) -> None:
     """Bring the store to the present schema. Raises GatewayError(CONFLICT) on a home without one."""
     from crocevia.core.errors import GatewayError, Reason
     from crocevia.storage.migrate import ensure
@@ -40,7 +40,7 @@ def reading(home: Home, work: Callable[[Transaction], T]) -> T:
     """What `work` finds in the home's database as it is now. Raises GatewayError."""
     from crocevia.storage.database import snapshot
 
-    require(home)
+    ensure_store(home)
     with snapshot(home.database) as tx:
         return work(tx)
 
@@ -50,6 +50,6 @@ def writing(home: Home) -> Iterator[Transaction]:
     """One transaction on the home's database, beside a server that may be running. Raises GatewayError."""
     from crocevia.storage.database import immediate
 
-    require(home)
+    ensure_store(home)
     with immediate(home.database) as tx:
         yield tx

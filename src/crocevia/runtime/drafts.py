@@ -34,13 +34,13 @@ class CallDraft(msgspec.Struct, frozen=True, kw_only=True):
     """For the record, when no project is asking."""
     agent: str | None = None
     """For the record."""
-    spoiled: Mapping[int, str] = {}
+    invalid_blocks: Mapping[int, str] = {}
     """By index of a message, why its blocks could not be read."""
     places: Places = NOWHERE
     """Where messages and tools stand in the caller's own request."""
     repaired: tuple[str, ...] = ()
     """What the door had to repair, for the record."""
-    keeps_pieces: bool = False
+    keeps_blocks: bool = False
     """The protocol lets the caller send provider blocks back."""
     going_on: bool = False
     """It continues what was admitted before, so it is not refused for draining."""

@@ -23,9 +23,9 @@ from crocevia.runtime.calls import DEFAULT_LIMITS, Attempt, Call, CallLimits, Cu
 from crocevia.runtime.drafts import CallDraft, compose
 from crocevia.runtime.fitting import Places
 from crocevia.runtime.intake import Intake, Wants, check_permission, fill, placeholder
-from crocevia.runtime.money.spend import Charge, Remaining, Spend, prompt_tokens, tenant_of
-from crocevia.runtime.reasoning.fingerprints import Fingerprints
-from crocevia.runtime.reasoning.routing import ReasoningRouter, Route, RoutingRequest, proof
+from crocevia.runtime.money.spend import Charge, Remaining, Spend, project_of_user, prompt_tokens
+from crocevia.runtime.reasoning.block_digests import BlockDigests
+from crocevia.runtime.reasoning.routing import ReasoningRouter, Route, RoutingRequest, block_note
 from crocevia.runtime.records import Durable
 from crocevia.runtime.unary_calls import UnaryCall, UnaryDraft
 from crocevia.storage.records import FallbackCall, OpenedCall, SettledCall
@@ -119,9 +119,9 @@ class Gateway:
         *,
         limits: CallLimits = DEFAULT_LIMITS,
         spend: Spend | None = None,
-        memory: Fingerprints | None = None,
+        memory: BlockDigests | None = None,
         intake: Intake | None = None,
-        on_round: Callable[[ProjectSpec, bool], None] = lambda project, blockless: None,
+        on_round: Callable[[ProjectSpec, bool], None] = lambda project, blocks_missing: None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """on_round: told whether an app left out the provider blocks of its open tool round, at every such call."""
@@ -130,7 +130,7 @@ class Gateway:
         self.draining = False
         self._catalogue = catalogue
         self._engines = engines
-        self._router = ReasoningRouter(engines, memory or Fingerprints(os.urandom(32)))
+        self._router = ReasoningRouter(engines, memory or BlockDigests(os.urandom(32)))
         self.intake = intake or Intake()
         self._on_round = on_round
         self._records = records
@@ -184,7 +184,7 @@ class Gateway:
         bounds = self._catalogue.current.users.get(user_id)
         known = self._users.get((user_id, model))
         if known is None or known[0] is not bounds:
-            known = self._users[user_id, model] = (bounds, tenant_of(user_id, model, bounds))
+            known = self._users[user_id, model] = (bounds, project_of_user(user_id, model, bounds))
         return known[1]
 
     def abilities(self, name: str) -> Abilities:
@@ -299,8 +299,8 @@ class Gateway:
             on_end=self._end,
         )
         self._calls.add(call)
-        if draft.keeps_pieces and route.blockless is not None:
-            self._on_round(project, route.blockless and route.asked.model.reasoning != "off")
+        if draft.keeps_blocks and route.blocks_missing is not None:
+            self._on_round(project, route.blocks_missing and route.asked.model.reasoning != "off")
         return call
 
     def unary_call(self, draft: UnaryDraft) -> UnaryCall:
@@ -391,7 +391,7 @@ class Gateway:
         self._calls.discard(call)
         notes: dict[str, Any] = call.route.notes()
         if call.fold.thinks and call.fold.stop is not None:
-            notes |= proof(self._router.memory, call.route, [piece.block for piece in call.fold.answer().blocks])
+            notes |= block_note(self._router.memory, call.route, [piece.block for piece in call.fold.answer().blocks])
         if notes:
             settled = msgspec.structs.replace(
                 settled,

@@ -1,4 +1,4 @@
-"""What is kept about provider blocks: proofs in records of calls, and since when an app leaves them out."""
+"""What is kept about provider blocks: digests in records of calls, and since when an app leaves them out."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ _NOTES: Final = (
 _MARKS: Final = select(meta.c.key, meta.c.value).where(meta.c.key.startswith(_MARK, autoescape=True))
 
 
-def proofs(tx: Transaction, most: int) -> list[dict[str, Any]]:
-    """The notes with a proof among the newest `most` records, oldest first."""
+def noted_digests(tx: Transaction, most: int) -> list[dict[str, Any]]:
+    """The notes with digests of blocks among the newest `most` records, oldest first."""
     return [notes_of(row.notes) for row in tx.all(_NOTES, most=most)]
 
 

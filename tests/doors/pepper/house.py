@@ -156,7 +156,7 @@ def house(
         records,
         limits=limits or CallLimits(),
         intake=intake,
-        on_round=lambda project, blockless: rounds.append((project.name, blockless)),
+        on_round=lambda project, blocks_missing: rounds.append((project.name, blocks_missing)),
         clock=lambda: clock[0],
     )
     return House(engine, gateway, records, site_of(gateway, ping_seconds=ping_seconds), clock, rounds)

@@ -27,12 +27,12 @@ _IDS: Final = {ANTHROPIC: re.compile(r"[a-zA-Z0-9_-]+"), RESPONSES: re.compile(r
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """What blocks say. opaque None: they are of no use, and `spoiled` says why (None: there were none)."""
+    """What blocks say. opaque None: they are of no use, and `invalid_blocks` says why (None: there were none)."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     opaque: Opaque | None = None
-    spoiled: str | None = None
+    invalid_blocks: str | None = None
 
 
 class _Kind(msgspec.Struct):
@@ -112,7 +112,7 @@ def read(blocks: Sequence[Raw], calls: Sequence[ToolCall] | None) -> Read:
     if not kinds:
         return Read()
     if not all(kinds):
-        return Read(spoiled=UNRECOGNISED)
+        return Read(invalid_blocks=UNRECOGNISED)
     dialect = RESPONSES if _RESPONSES_KINDS.intersection(kinds) else ANTHROPIC
     said = _Said()
     try:
@@ -123,11 +123,11 @@ def read(blocks: Sequence[Raw], calls: Sequence[ToolCall] | None) -> Read:
                 _READERS[kind](block, said)
         same = calls is None or _spelled(calls) == _spelled(said.calls)
     except (GatewayError, msgspec.MsgspecError, RecursionError, UnicodeError):
-        return Read(spoiled=UNRECOGNISED)
+        return Read(invalid_blocks=UNRECOGNISED)
     if not all(_IDS[dialect].fullmatch(call.id) for call in said.calls):
-        return Read(spoiled=UNRECOGNISED)
+        return Read(invalid_blocks=UNRECOGNISED)
     if not same:
-        return Read(spoiled=EDITED)
+        return Read(invalid_blocks=EDITED)
     opaque = Opaque(
         dialect=dialect,
         blocks=Raw(b"[" + b",".join(map(bytes, blocks)) + b"]"),

@@ -87,8 +87,8 @@ def _drafted(
         ),
         attachments=tuple(history.attachments),
         bytes_in=bytes_in,
-        spoiled=history.spoiled,
-        keeps_pieces=True,
+        invalid_blocks=history.invalid_blocks,
+        keeps_blocks=True,
         places=Places(history.origins),
         repaired=tuple(history.repaired),
     )
@@ -161,7 +161,7 @@ class _History:
     def __init__(self, wants: Wants) -> None:
         self.messages: list[Message] = []
         self.origins: list[int] = []
-        self.spoiled: dict[int, str] = {}
+        self.invalid_blocks: dict[int, str] = {}
         self.repaired: list[str] = []
         self.attachments: list[Attachment] = []
         self._wants = wants
@@ -224,8 +224,8 @@ class _History:
         )
         self._pending.open(index, said.tool_calls)
         if said.text or said.tool_calls or said.opaque:  # a model that said nothing leaves nothing to send back
-            if pieces.spoiled is not None:
-                self.spoiled[len(self.messages)] = pieces.spoiled
+            if pieces.invalid_blocks is not None:
+                self.invalid_blocks[len(self.messages)] = pieces.invalid_blocks
             self._keep(index, said)
 
     def _asked(self, index: int, position: int, call: wire.AskedTool) -> ToolCall:

@@ -39,7 +39,7 @@ async def _examine(gateway: Gateway, request: wire.Request, project: ProjectSpec
         accettata=not problems,
         problemi=[_problem(error) for error in problems],
         ragionamento_perso=_lost(route, found.places),
-        app_senza_blocchi=bool(route and route.blockless and route.asked.model.reasoning != "off"),
+        app_senza_blocchi=bool(route and route.blocks_missing and route.asked.model.reasoning != "off"),
         istruzioni=route.request.system if route is not None else None,
         risponde=_answerer(route) if route is not None else None,
         dimensione=_size(request, found, size, estimate, route),

@@ -8,8 +8,8 @@ from typing import Any
 from crocevia.core import json
 from crocevia.core.errors import GatewayError
 from crocevia.core.messages import Tool
+from crocevia.engines.scripted.request_view import RequestView
 from crocevia.engines.scripted.samples import sample, words
-from crocevia.engines.scripted.scene import Scene
 from crocevia.engines.scripted.steps import CallTool, SayText, Step
 
 _QUOTED = 400
@@ -17,14 +17,14 @@ _QUOTED = 400
 _VERBS = words("get set list read fetch find show search do run make add create update delete call")
 
 
-def steps(scene: Scene) -> tuple[Step, ...]:
+def steps(view: RequestView) -> tuple[Step, ...]:
     """The answer to this call."""
-    if scene.results:
-        return (SayText(text="; ".join(f"{name}: {_short(content)}" for name, content in scene.results)),)
-    tool = asked_for(scene.last_user, scene.request.tools)
+    if view.results:
+        return (SayText(text="; ".join(f"{name}: {_short(content)}" for name, content in view.results)),)
+    tool = asked_for(view.last_user, view.request.tools)
     if tool is not None:
-        return (SayText(text=f"Let me call {tool.name}. "), CallTool(tool=tool.name, arguments=_arguments(tool, scene)))
-    return (SayText(text=f"You said: {_short(scene.last_user)}"),)
+        return (SayText(text=f"Let me call {tool.name}. "), CallTool(tool=tool.name, arguments=_arguments(tool, view)))
+    return (SayText(text=f"You said: {_short(view.last_user)}"),)
 
 
 def _short(text: str) -> str:
@@ -51,10 +51,10 @@ def _telling_words(name: str) -> set[str]:
     return found - _VERBS or found or {name}
 
 
-def _arguments(tool: Tool, scene: Scene) -> dict[str, Any]:
+def _arguments(tool: Tool, view: RequestView) -> dict[str, Any]:
     try:
         schema = json.decode(bytes(tool.parameters))
     except GatewayError:
         return {}
-    made = sample(schema, hint=scene.last_user)
+    made = sample(schema, hint=view.last_user)
     return made if isinstance(made, dict) else {}

@@ -30,7 +30,7 @@ from crocevia.core.messages import AssistantMessage, Message, ToolCall, ToolMess
 from crocevia.core.usage import Usage
 from crocevia.engines.scripted import demo as scripted_demo
 from crocevia.engines.scripted import images as scripted_images
-from crocevia.engines.scripted.scene import Scene, look
+from crocevia.engines.scripted.request_view import RequestView, look
 from crocevia.engines.scripted.steps import (
     CallTool,
     CutStep,
@@ -79,9 +79,9 @@ class ScriptedEngine:
 
     async def call(self, request: ModelRequest, *, deadline: float) -> AsyncGenerator[list[ModelEvent], None]:
         """Play the first rule that fits. Raises what the script says, and UPSTREAM_TIMEOUT at the deadline."""
-        scene = look(request)
+        view = look(request)
         whole: list[ModelEvent] = []
-        for beat in play(self._steps(scene), scene):
+        for beat in play(self._steps(view), view):
             if isinstance(beat, float):
                 await _wait(beat, deadline)
             elif request.options.stream:
@@ -109,8 +109,8 @@ class ScriptedEngine:
         self, request: ImageRequest, inputs: tuple[Picture, ...], mask: Picture | None, *, deadline: float
     ) -> ImageResult:
         """Wait and fail as the script says; then a square (images.py)."""
-        scene = look(scripted_images.as_call(request))
-        for beat in play(() if self._rules is None else self._steps(scene), scene):
+        view = look(scripted_images.as_call(request))
+        for beat in play(() if self._rules is None else self._steps(view), view):
             if isinstance(beat, float):
                 await _wait(beat, deadline)
         usage = Usage(input_tokens=len(request.prompt.split()), output_tokens=0)
@@ -123,11 +123,11 @@ class ScriptedEngine:
     async def close(self) -> None:
         """There is nothing to give back."""
 
-    def _steps(self, scene: Scene) -> tuple[Step, ...]:
+    def _steps(self, view: RequestView) -> tuple[Step, ...]:
         if self._rules is None:
-            return scripted_demo.steps(scene)
+            return scripted_demo.steps(view)
         for rule in self._rules:
-            if fits(rule.when, scene):
+            if fits(rule.when, view):
                 return rule.say
         raise GatewayError(Reason.SCRIPT_NO_RULE, engine=self.name)
 
@@ -139,31 +139,31 @@ async def _wait(seconds: float, deadline: float) -> None:
         raise GatewayError(Reason.UPSTREAM_TIMEOUT)
 
 
-def fits(when: When, scene: Scene) -> bool:
+def fits(when: When, view: RequestView) -> bool:
     """Whether every condition given in `when` holds."""
     return (
-        (when.contains is None or when.contains.casefold() in scene.last_user.casefold())
-        and (when.tool_offered is None or any(tool.name == when.tool_offered for tool in scene.request.tools))
-        and (when.nth is None or when.nth == scene.nth)
-        and _after_tool(when.after_tool, scene)
+        (when.contains is None or when.contains.casefold() in view.last_user.casefold())
+        and (when.tool_offered is None or any(tool.name == when.tool_offered for tool in view.request.tools))
+        and (when.nth is None or when.nth == view.nth)
+        and _after_tool(when.after_tool, view)
     )
 
 
-def _after_tool(wanted: str | bool | None, scene: Scene) -> bool:
+def _after_tool(wanted: str | bool | None, view: RequestView) -> bool:
     if wanted is None:
         return True
     if isinstance(wanted, bool):
-        return wanted == bool(scene.results)
-    return any(name == wanted for name, _ in scene.results)
+        return wanted == bool(view.results)
+    return any(name == wanted for name, _ in view.results)
 
 
 class _Take:
     """What has been said so far in one answer."""
 
-    __slots__ = ("calls", "counted", "scene", "words")
+    __slots__ = ("calls", "counted", "view", "words")
 
-    def __init__(self, steps: tuple[Step, ...], scene: Scene) -> None:
-        self.scene = scene
+    def __init__(self, steps: tuple[Step, ...], view: RequestView) -> None:
+        self.view = view
         self.calls = 0
         self.words = 0
         self.counted = not any(isinstance(step, ReportUsage) for step in steps)
@@ -172,18 +172,18 @@ class _Take:
         """Words counted so far, unless the script reports figures of its own."""
         if not self.counted:
             return []
-        prompt = count_prompt(self.scene.request)
+        prompt = count_prompt(self.view.request)
         return [UsageReported(Usage(input_tokens=prompt, output_tokens=self.words))]
 
     def next_call(self) -> tuple[int, str]:
         """Index and id of the next tool call; ids do not repeat within a conversation."""
         index, self.calls = self.calls, self.calls + 1
-        return index, f"call_{self.scene.nth}_{index}"
+        return index, f"call_{self.view.nth}_{index}"
 
 
-def play(steps: tuple[Step, ...], scene: Scene) -> Iterator[Beat]:
+def play(steps: tuple[Step, ...], view: RequestView) -> Iterator[Beat]:
     """The beats of an answer: ends with exactly one Stopped or raises GatewayError."""
-    take = _Take(steps, scene)
+    take = _Take(steps, view)
     for step in steps:
         yield from _PLAYERS[type(step)](step, take)
     if not steps or not isinstance(steps[-1], Stop):
@@ -205,7 +205,7 @@ def _reasoning(step: SayReasoning, take: _Take) -> Iterator[Beat]:
 
 
 def _pieces(template: str, step: SayText | SayReasoning, take: _Take) -> list[str]:
-    text = take.scene.fill(template)
+    text = take.view.fill(template)
     take.words += len(text.split())
     if step.chars is None:
         return re.findall(r"\s*\S+\s*|\s+", text)

@@ -11,7 +11,7 @@ from crocevia.core.catalogue import ProjectSpec
 from crocevia.core.errors import GatewayError
 from crocevia.policy.periods import day_of
 from crocevia.runtime.catalogue import Catalogue
-from crocevia.runtime.money.spend import Spend, tenant_of
+from crocevia.runtime.money.spend import Spend, project_of_user
 from crocevia.storage.database import Database, Transaction
 from crocevia.storage.spending import DaySpend, corrected, day_spend, spent_by_users
 
@@ -46,7 +46,7 @@ class SpendFollower:
             for user_id, spent in found.items():
                 bounds = catalogue.users.get(user_id)
                 if (bounds.timezone if bounds is not None else "UTC") == zone:
-                    tenant = tenant_of(user_id, bounds=bounds)
+                    tenant = project_of_user(user_id, bounds=bounds)
                     self._spend.ledger.remember(tenant.name, self._spend.budget(tenant), spent, now)
 
     def follow(self, before: Catalogue, after: Catalogue) -> None:
@@ -59,7 +59,7 @@ class SpendFollower:
         for user_id, bounds in after.users.items():
             earlier = before.users.get(user_id)
             if (earlier.timezone if earlier is not None else "UTC") != bounds.timezone:
-                tenant = tenant_of(user_id, bounds=bounds)
+                tenant = project_of_user(user_id, bounds=bounds)
                 self._spend.ledger.move(tenant.name, self._spend.budget(tenant), now)
         task = asyncio.get_running_loop().create_task(self._correct(list(after.projects.values())))
         self._tasks.add(task)

@@ -39,7 +39,7 @@ def budget_of(project: ProjectSpec) -> Budget:
     return Budget(None if daily is None else nano(daily), None if soft is None else nano(soft), project.timezone)
 
 
-def tenant_of(user_id: str, model: str = "", bounds: UserSpec | None = None) -> ProjectSpec:
+def project_of_user(user_id: str, model: str = "", bounds: UserSpec | None = None) -> ProjectSpec:
     """A user as a tenant with a model, and with a project's kind of bounds."""
     name = f"user:{user_id}"
     if bounds is None:

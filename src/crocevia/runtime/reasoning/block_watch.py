@@ -31,12 +31,12 @@ class BlockWatch:
         self._since = dict(since or {})
         self._clock = clock
 
-    def __call__(self, project: ProjectSpec, blockless: bool) -> None:
+    def __call__(self, project: ProjectSpec, blocks_missing: bool) -> None:
         """A call came whose tool round is open. blockless: some of its blocks did not come, and the model reasons."""
         before, now = self._since.get(project.name), self._clock()
-        if blockless and (before is None or now - before >= WRITE_SECONDS):
+        if blocks_missing and (before is None or now - before >= WRITE_SECONDS):
             self._since[project.name] = now
             self._database.post(lambda tx: provider_blocks.mark_app(tx, project.name, now))
-        elif not blockless and before is not None:
+        elif not blocks_missing and before is not None:
             del self._since[project.name]
             self._database.post(lambda tx: provider_blocks.mark_app(tx, project.name, None))

@@ -20,7 +20,7 @@ from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
 from crocevia.documents.intake import Prepared
 from crocevia.runtime.drafts import CallDraft
 from crocevia.runtime.fitting import Fitted, fit
-from crocevia.runtime.reasoning.fingerprints import NOTE, Fingerprints, Trail
+from crocevia.runtime.reasoning.block_digests import NOTE, BlockDigests, ConversationDigest
 
 MISSING: Final = "missing"
 OTHER_ENGINE: Final = "other_engine"
@@ -61,7 +61,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
     losses: tuple[Loss, ...] = ()
     without_reasoning: bool = False
     """Though the model reasons."""
-    blockless: bool | None = None
+    blocks_missing: bool | None = None
     """Whether the app sent no blocks in its open round; None when there is no such round."""
     files: tuple[Prepared, ...] = ()
     """What took the place of the placeholders in `request`."""
@@ -84,7 +84,7 @@ class Route(msgspec.Struct, frozen=True, kw_only=True):
 class ReasoningRouter:
     """Decides. engines: the working engine of a name."""
 
-    def __init__(self, engines: Callable[[str], Engine], memory: Fingerprints) -> None:
+    def __init__(self, engines: Callable[[str], Engine], memory: BlockDigests) -> None:
         self._engines = engines
         self.memory = memory
 
@@ -95,24 +95,26 @@ class ReasoningRouter:
         model, request = asked.model, asked.request
         engine = self._engines(model.engine)
         rounds = open_round(request.messages)
-        spoiled = asked.draft.spoiled
-        if not rounds and not spoiled and not any(map(_opaque, request.messages)):
+        invalid_blocks = asked.draft.invalid_blocks
+        if not rounds and not invalid_blocks and not any(map(_opaque, request.messages)):
             return _fitted(asked, model, engine, request)
         losses = self._judge(asked, engine)
         lost = {loss.index for loss in losses}
-        missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in spoiled]
-        blockless = bool(missing) if rounds else None
+        missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in invalid_blocks]
+        blocks_missing = bool(missing) if rounds else None
         if lost:
             request = msgspec.structs.replace(request, messages=_kept(request.messages, lost))
         if model.reasoning == "off" or not (missing or lost.intersection(rounds)):
-            return _fitted(asked, model, engine, request, losses=losses, blockless=blockless)
+            return _fitted(asked, model, engine, request, losses=losses, blocks_missing=blocks_missing)
         losses = tuple(sorted([*losses, *(Loss(i, MISSING) for i in missing)], key=lambda loss: loss.index))
         found = self._without_reasoning(asked, request.messages, models, missing)
         if found is None:
             # They came, but are worth nothing any more: the answer is a little less reasoned.
-            return _fitted(asked, model, engine, request, losses=losses, blockless=blockless)
+            return _fitted(asked, model, engine, request, losses=losses, blocks_missing=blocks_missing)
         model, engine, request = found
-        return _fitted(asked, model, engine, request, losses=losses, blockless=blockless, without_reasoning=True)
+        return _fitted(
+            asked, model, engine, request, losses=losses, blocks_missing=blocks_missing, without_reasoning=True
+        )
 
     def fallback(self, route: Route, models: Mapping[str, ModelSpec]) -> Route | None:
         """What to try when the provider rejected `route` before its first word; None when that would change nothing.
@@ -128,13 +130,17 @@ class ReasoningRouter:
             rejected |= {i: REJECTED for i in open_round(asked.request.messages)}
         again = msgspec.structs.replace(
             asked,
-            draft=msgspec.structs.replace(asked.draft, spoiled={**rejected, **asked.draft.spoiled}),
+            draft=msgspec.structs.replace(asked.draft, invalid_blocks={**rejected, **asked.draft.invalid_blocks}),
             request=msgspec.structs.replace(asked.request, messages=bare),
         )
         found = self.route(again, models)
         if found.request == route.request and found.engine is route.engine:
             return None
-        return msgspec.structs.replace(found, blockless=route.blockless) if _can_be_given(route.files, found) else None
+        return (
+            msgspec.structs.replace(found, blocks_missing=route.blocks_missing)
+            if _can_be_given(route.files, found)
+            else None
+        )
 
     def _without_reasoning(
         self, asked: RoutingRequest, messages: tuple[Message, ...], models: Mapping[str, ModelSpec], missing: list[int]
@@ -145,8 +151,8 @@ class ReasoningRouter:
         if model is asked.model and (
             model.reasoning == "always" or not engine.abilities(model.upstream).without_reasoning
         ):
-            if missing and asked.draft.keeps_pieces:
-                raise _pieces_needed(asked.model, missing[0])
+            if missing and asked.draft.keeps_blocks:
+                raise _blocks_needed(asked.model, missing[0])
             return None
         request = msgspec.structs.replace(
             asked.request,
@@ -162,21 +168,21 @@ class ReasoningRouter:
         losses: list[Loss] = []
         messages = asked.request.messages
         thinks = any((opaque := _opaque(message)) is not None and opaque.thinks for message in messages)
-        trail = self.memory.trail(asked.request) if thinks else None
+        conversation = self.memory.conversation(asked.request) if thinks else None
         for index, message in enumerate(messages):
-            why = asked.draft.spoiled.get(index) or self._why_not(_opaque(message), engine.dialect, trail)
+            why = asked.draft.invalid_blocks.get(index) or self._why_not(_opaque(message), engine.dialect, conversation)
             if why is not None:
                 losses.append(Loss(index, why))
-            if trail is not None:
-                trail.add(message)
+            if conversation is not None:
+                conversation.add(message)
         return tuple(losses)
 
-    def _why_not(self, opaque: Opaque | None, dialect: str, trail: Trail | None) -> str | None:
+    def _why_not(self, opaque: Opaque | None, dialect: str, conversation: ConversationDigest | None) -> str | None:
         if opaque is None:
             return None
         if not _fits(opaque, dialect):
             return OTHER_ENGINE
-        if opaque.thinks and trail is not None and self.memory.is_out_of_place(opaque, trail):
+        if opaque.thinks and conversation is not None and self.memory.is_out_of_place(opaque, conversation):
             return HISTORY_CHANGED
         return None
 
@@ -187,12 +193,12 @@ def _fitted(asked: RoutingRequest, model: ModelSpec, engine: Engine, request: Mo
     return Route(asked=asked, model=model, engine=engine, request=found.request, fitted=found, **more)
 
 
-def proof(memory: Fingerprints, route: Route, blocks: list[Any]) -> dict[str, Any]:
+def block_note(memory: BlockDigests, route: Route, blocks: list[Any]) -> dict[str, Any]:
     """What the record of an answer with reasoning notes, so that its blocks can be judged when they come back."""
-    return {NOTE: memory.proof(route.asked.request, blocks)}
+    return {NOTE: memory.remember(route.asked.request, blocks)}
 
 
-def _pieces_needed(model: ModelSpec, index: int) -> GatewayError:
+def _blocks_needed(model: ModelSpec, index: int) -> GatewayError:
     return GatewayError(Reason.BLOCKS_NEEDED, param=f"messages[{index}].blocchi", model=model.name, index=index)
 
 

@@ -13,7 +13,7 @@ from crocevia.core.messages import AssistantMessage, ToolMessage, UserMessage
 _PLACEHOLDER = re.compile(r"\{(last_user|tool_result)\}")
 
 
-class Scene(msgspec.Struct, frozen=True, kw_only=True):
+class RequestView(msgspec.Struct, frozen=True, kw_only=True):
     """nth: which call of the conversation this is, from 1. results: (tool, content) of the newest tool messages."""
 
     request: ModelRequest
@@ -27,15 +27,15 @@ class Scene(msgspec.Struct, frozen=True, kw_only=True):
         return _PLACEHOLDER.sub(lambda found: known[found[1]], template)
 
 
-def look(request: ModelRequest) -> Scene:
-    """The scene of a request."""
+def look(request: ModelRequest) -> RequestView:
+    """The view of a request."""
     messages = request.messages
     assistants = [message for message in messages if isinstance(message, AssistantMessage)]
     names = {call.id: call.name for message in assistants for call in message.tool_calls}
     newest = takewhile(lambda message: isinstance(message, ToolMessage), reversed(messages))
     results = [(names.get(m.call_id, ""), m.content) for m in newest if isinstance(m, ToolMessage)]
     users = (message.text for message in reversed(messages) if isinstance(message, UserMessage))
-    return Scene(
+    return RequestView(
         request=request,
         last_user=next(users, ""),
         results=tuple(reversed(results)),

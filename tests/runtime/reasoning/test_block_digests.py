@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from crocevia.core.calls import ModelRequest
 from crocevia.core.messages import AssistantMessage, Message, Opaque, Tool, ToolCall, ToolMessage, user
-from crocevia.runtime.reasoning.fingerprints import NOTE, Fingerprints
+from crocevia.runtime.reasoning.block_digests import NOTE, BlockDigests
 
 ASK = ModelRequest(model="m", messages=(user("x"),), system="s")
 BLOCKS = [Raw(b'{"type":"thinking","signature":"a","n":1.0}')]
@@ -21,11 +21,11 @@ def opaque(*blocks: bytes) -> Opaque:
     return Opaque(dialect="anthropic", blocks=Raw(b"[" + b",".join(blocks) + b"]"), thinks=True)
 
 
-def out_of_place(memory: Fingerprints, request: ModelRequest, pieces: Opaque | None = None) -> bool:
-    trail = memory.trail(request)
+def out_of_place(memory: BlockDigests, request: ModelRequest, pieces: Opaque | None = None) -> bool:
+    conversation = memory.conversation(request)
     for message in request.messages:
-        trail.add(message)
-    return memory.is_out_of_place(pieces or opaque(bytes(BLOCKS[0])), trail)
+        conversation.add(message)
+    return memory.is_out_of_place(pieces or opaque(bytes(BLOCKS[0])), conversation)
 
 
 words = st.text(max_size=6)
@@ -56,46 +56,46 @@ requests = st.builds(
 
 @given(first=requests, second=requests)
 def test_pieces_hold_in_their_own_conversation_and_in_no_other(first: ModelRequest, second: ModelRequest) -> None:
-    memory = Fingerprints(b"secret")
-    memory.proof(first, BLOCKS)
+    memory = BlockDigests(b"secret")
+    memory.remember(first, BLOCKS)
     assert not out_of_place(memory, first)
     assert out_of_place(memory, second) == (first != second)
 
 
 def test_pieces_of_unknown_origin_are_trusted() -> None:
-    assert not out_of_place(Fingerprints(b"secret"), ASK)
+    assert not out_of_place(BlockDigests(b"secret"), ASK)
 
 
 def test_the_same_answer_may_be_given_in_several_conversations() -> None:
-    memory, other = Fingerprints(b"secret"), replace(ASK, system="t")
-    memory.proof(ASK, BLOCKS)
-    memory.proof(other, BLOCKS)
+    memory, other = BlockDigests(b"secret"), replace(ASK, system="t")
+    memory.remember(ASK, BLOCKS)
+    memory.remember(other, BLOCKS)
     assert not out_of_place(memory, ASK) and not out_of_place(memory, other)
     assert out_of_place(memory, replace(ASK, system="u"))
 
 
 def test_spelling_does_not_count() -> None:
-    memory = Fingerprints(b"secret")
-    memory.proof(ASK, BLOCKS)
+    memory = BlockDigests(b"secret")
+    memory.remember(ASK, BLOCKS)
     assert out_of_place(memory, replace(ASK, system="t"), opaque(b'{ "n": 1, "signature":"\\u0061","type":"thinking"}'))
     assert not out_of_place(memory, replace(ASK, system="t"), opaque(b'{"n":2,"signature":"a","type":"thinking"}'))
 
 
 def test_a_later_life_recalls_what_records_noted() -> None:
-    note = {NOTE: Fingerprints(b"secret").proof(ASK, BLOCKS)}
-    memory = Fingerprints(b"secret")
+    note = {NOTE: BlockDigests(b"secret").remember(ASK, BLOCKS)}
+    memory = BlockDigests(b"secret")
     memory.recall([{}, {"left_out": ["seed"]}, note])
     assert not out_of_place(memory, ASK)
     assert out_of_place(memory, replace(ASK, system="t"))
-    stranger = Fingerprints(b"another home")
+    stranger = BlockDigests(b"another home")
     stranger.recall([note])
     assert not out_of_place(stranger, replace(ASK, system="t"))  # without the secret a digest says nothing
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    memory: Any = Fingerprints(b"secret", capacity=10)
+    memory: Any = BlockDigests(b"secret", capacity=10)
     for number in range(50):
-        memory.proof(ASK, [Raw(b'{"type":"thinking","n":%d}' % number)])
+        memory.remember(ASK, [Raw(b'{"type":"thinking","n":%d}' % number)])
     assert len(memory._answers) == 10
     assert out_of_place(memory, replace(ASK, system="t"), opaque(b'{"type":"thinking","n":49}'))
     assert not out_of_place(memory, replace(ASK, system="t"), opaque(b'{"type":"thinking","n":0}'))

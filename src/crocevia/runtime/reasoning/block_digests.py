@@ -25,7 +25,7 @@ NOTE: Final = "proof"  # where a record's notes hold the two digests
 _SIZE: Final = 16
 
 
-class Trail:
+class ConversationDigest:
     """The digest of a conversation that grows. Its key makes it useless to whoever finds one and guesses texts."""
 
     __slots__ = ("_hash",)
@@ -66,7 +66,7 @@ def _spelled(data: Raw) -> bytes:
         return bytes(data)
 
 
-class Fingerprints:
+class BlockDigests:
     """Answers that were given, each with the conversations it was given in. Forgets the oldest beyond `capacity`."""
 
     def __init__(self, secret: bytes, capacity: int = CAPACITY) -> None:
@@ -74,30 +74,30 @@ class Fingerprints:
         self._capacity = capacity
         self._answers: OrderedDict[bytes, frozenset[bytes]] = OrderedDict()
 
-    def trail(self, request: ModelRequest) -> Trail:
+    def conversation(self, request: ModelRequest) -> ConversationDigest:
         """The digest of the conversation of `request`, before its first message."""
-        return Trail(self._secret, request)
+        return ConversationDigest(self._secret, request)
 
-    def proof(self, request: ModelRequest, blocks: Iterable[Raw]) -> dict[str, str]:
+    def remember(self, request: ModelRequest, blocks: Iterable[Raw]) -> dict[str, str]:
         """Remember an answer to `request`; what its record notes."""
-        trail = self.trail(request)
+        conversation = self.conversation(request)
         for message in request.messages:
-            trail.add(message)
-        answer, context = self._answer(Raw(b"[" + b",".join(map(bytes, blocks)) + b"]")), trail.digest()
+            conversation.add(message)
+        answer, context = self._answer(Raw(b"[" + b",".join(map(bytes, blocks)) + b"]")), conversation.digest()
         self._put(answer, context)
         return {"answer": answer.hex(), "context": context.hex()}
 
-    def is_out_of_place(self, opaque: Opaque, trail: Trail) -> bool:
+    def is_out_of_place(self, opaque: Opaque, conversation: ConversationDigest) -> bool:
         """Whether these blocks were given here, but never after the conversation so far. False if unknown."""
         found = self._answers.get(self._answer(opaque.blocks))
-        return found is not None and trail.digest() not in found
+        return found is not None and conversation.digest() not in found
 
     def recall(self, notes: Iterable[Mapping[str, Any]]) -> None:
         """Remember what records of an earlier life noted, oldest first."""
         for note in notes:
             try:
-                proof = msgspec.convert(note.get(NOTE), dict[str, str])
-                self._put(bytes.fromhex(proof["answer"]), bytes.fromhex(proof["context"]))
+                noted = msgspec.convert(note.get(NOTE), dict[str, str])
+                self._put(bytes.fromhex(noted["answer"]), bytes.fromhex(noted["context"]))
             except (msgspec.ValidationError, KeyError, ValueError):  # a row that nobody of ours wrote
                 continue
 
