@@ -3,30 +3,42 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
+import re
 import sys
 import time
+import urllib.request
 from collections.abc import Callable, Iterator
+from itertools import cycle
 from pathlib import Path
 from statistics import quantiles
+from typing import TypeAlias
 
 import pytest
 
+from crocevia.panel.pages import PAGES
 from tests.aio import run
-from tests.e2e.test_refused_bodies import DECLARED, HUGE, PANEL, SETTINGS, writing_addresses
+from tests.e2e.test_refused_bodies import DECLARED, DOCUMENTS, HUGE, SETTINGS
 from tests.live import LiveServer, live_server
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="reads the memory of a process from /proc")
 
 MB = 1024 * 1024
 FIRST, AGAIN = 32 * MB, 8 * MB  # what memory may have grown by after a flood, and by what more after another
-STREAMED = '{"messages":[{"role":"user","content":"hello"}],"stream":true}'
+STREAMED = '{"messages":[{"role":"user","content":"stream"}],"stream":true}'
 ONCE = '{"messages":[{"role":"user","content":"hello"}]}'
+PACE = 0.02  # seconds between two pieces of a stream
+SCRIPTED = f"""kind = "scripted"
+script = [
+  {{ when = {{ contains = "stream" }}, say = [{{ text = "{"a " * 2000}", every_ms = {PACE * 1000:.0f} }}] }},
+  {{ say = [{{ text = "hello" }}] }},
+]"""
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
-    declared = DECLARED.replace("hourly_limit = 5", "")
+    declared = DECLARED.replace("hourly_limit = 5", "").replace('kind = "scripted"', SCRIPTED, 1)
     with live_server(tmp_path_factory.mktemp("flooded"), declaration=declared, settings=SETTINGS) as running:
         yield running
 
@@ -72,8 +84,24 @@ def plain(dice: random.Random) -> list[bytes]:
     return body_of(b'{"messages":[]}')
 
 
-SMALL: list[Callable[[random.Random], list[bytes]]] = [plain, slow, endless, broken, compressed]
-LARGE: list[Callable[[random.Random], list[bytes]]] = [huge, nearly_huge]
+def places_of(server: LiveServer) -> list[tuple[str, str]]:
+    """Method and path of every address of every door, and of the panel."""
+    found = [("POST", "/panel/nowhere"), ("PUT", "/panel"), ("POST", "/nowhere")]
+    for document in DOCUMENTS:
+        with urllib.request.urlopen(server.url + document, timeout=5) as answer:
+            described = json.load(answer)
+        for path, operations in described["paths"].items():
+            found += [
+                (method.upper(), re.sub(r"\{[^}]*\}", "x", path)) for method in operations if method != "parameters"
+            ]
+    for page in PAGES:
+        found += [(method, page.path) for method, there in (("GET", page.get), ("POST", page.post)) if there]
+    return found
+
+
+Kinds: TypeAlias = list[Callable[[random.Random], list[bytes]]]
+SMALL: Kinds = [plain, slow, endless, broken, compressed]
+LARGE: Kinds = [huge, nearly_huge]
 
 
 async def send(server: LiveServer, head: bytes, pieces: list[bytes]) -> int:
@@ -97,21 +125,22 @@ async def send(server: LiveServer, head: bytes, pieces: list[bytes]) -> int:
         writer.transport.abort()
 
 
-async def flood(server: LiveServer, small: int, large: int, seed: int) -> dict[int, int]:
+async def flood(server: LiveServer, small: int, large: int, seed: int, kinds_of: Kinds = SMALL) -> dict[int, int]:
     """How often each status was said. Half of the large ones and a fifth of the small ones hold a right key."""
     dice = random.Random(seed)
-    panel = [("POST", path) for path in (*PANEL, "/panel/login", "/panel/setup?token=x")]
-    places = writing_addresses(server) + panel
+    places = await asyncio.to_thread(places_of, server)
+    dice.shuffle(places)
+    turns = cycle(places)
     secrets = server.secrets
     right = f"authorization: Bearer {secrets['api_key']}\r\nx-pepper-key: {secrets['project_key']}\r\n"
     wrong = ("", "authorization: Bearer cro_wrong\r\nx-pepper-key: wrong\r\n")
-    kinds = [(dice.choice(SMALL), 0.2) for _ in range(small)] + [(dice.choice(LARGE), 0.5) for _ in range(large)]
+    kinds = [(dice.choice(kinds_of), 0.2) for _ in range(small)] + [(dice.choice(LARGE), 0.5) for _ in range(large)]
     dice.shuffle(kinds)
     found: dict[int, int] = {}
     gate = asyncio.Semaphore(24)
 
     async def one(kind: Callable[[random.Random], list[bytes]], share: float) -> None:
-        method, path = dice.choice(places)
+        method, path = next(turns)
         key = right if dice.random() < share else dice.choice(wrong)
         kind_of = "content-type: application/x-www-form-urlencoded\r\nsec-fetch-site: same-origin\r\n"
         host = server.url.removeprefix("http://")
@@ -147,17 +176,21 @@ async def good_calls(server: LiveServer, over: asyncio.Event) -> list[float]:
 
 
 async def gaps(server: LiveServer, over: asyncio.Event) -> list[float]:
-    """Seconds between looks at the clock of the process, by an address that needs nothing."""
+    """Seconds by which the pieces of a good caller's stream came later than they were made."""
     host, port = server.url.removeprefix("http://").split(":")
-    reader, writer = await asyncio.open_connection(host, int(port))
-    found = []
+    key = server.secrets["project_key"]
+    head = f"POST /agent HTTP/1.1\r\nhost: x\r\nx-pepper-key: {key}\r\nx-pepper-project: default\r\n"
+    found = [0.0]
     while not over.is_set():
+        reader, writer = await asyncio.open_connection(host, int(port))
+        writer.write(f"{head}content-length: {len(STREAMED)}\r\n\r\n{STREAMED}".encode())
+        assert (await reader.readline()).startswith(b"HTTP/1.1 200")
+        await reader.readuntil(b"data: ")
         began = time.perf_counter()
-        writer.write(b"HEAD /up HTTP/1.1\r\nhost: x\r\n\r\n")
-        await reader.readuntil(b"\r\n\r\n")
-        found.append(time.perf_counter() - began)
-        await asyncio.sleep(0.005)  # as often as a stream writes
-    writer.transport.abort()
+        while not over.is_set() and await reader.readline():
+            found.append(time.perf_counter() - began - PACE)
+            began += found[-1] + PACE
+        writer.transport.abort()
     return found
 
 
@@ -168,7 +201,7 @@ def say(line: str) -> None:
 
 def told(what: str, calls: list[float], seen: list[float]) -> None:
     p99 = quantiles(calls, n=100)[-1] if len(calls) > 1 else 0.0
-    say(f"{what}: {len(calls)} good calls, p99 {p99 * 1e3:.1f} ms; longest gap {max(seen) * 1e3:.0f} ms")
+    say(f"{what}: {len(calls)} good calls, p99 {p99 * 1e3:.1f} ms; longest gap of a stream {max(seen) * 1e3:.0f} ms")
 
 
 async def watched(server: LiveServer, what: str, work: asyncio.Future[object]) -> object:
@@ -195,7 +228,7 @@ async def check(server: LiveServer, small: int, large: int) -> None:
     asyncio.get_running_loop().call_later(1, over.set)
     await good_calls(server, over)
     await watched(server, "quiet", asyncio.ensure_future(asyncio.sleep(2)))
-    await flood(server, 2 * len(PANEL) + 60, 2, 1)  # what is imported with the first request to a place
+    await flood(server, 2 * len(places_of(server)), 2, 1, [plain, broken])  # what the first request to a place imports
     start = resident(server)
     found = await watched(server, "flood", asyncio.ensure_future(flood(server, small, large, 2)))
     first = await settled(server, start + FIRST)
