@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import ENABLED, House, house, text_of
+from tests.fakes.provider import Provider, answer
 
 from .schema import check, check_resource, contract
 from .upstream import calls, sent, upstream, whole
@@ -18,6 +20,7 @@ TOOL = {"type": "function", "name": "look", "parameters": {"type": "object", "pr
 OTHER = {"type": "function", "name": "other"}
 SCHEMA = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 SYSTEM = "You are a helpful assistant."
+ALL = ENABLED + "[gateway.http.endpoints.chatCompletions]\nenabled = true\n"
 
 
 def asked(folder: Path, **fields: Any) -> dict[str, Any]:
@@ -102,6 +105,41 @@ def test_limits_and_sampling_reach_the_model(tmp_path: Path) -> None:
     body = asked(tmp_path, max_output_tokens=77, temperature=0.3, top_p=0.8, parallel_tool_calls=False, tools=[TOOL])
     assert (body["max_tokens"], body["temperature"], body["top_p"]) == (77, 0.3, 0.8)
     assert body["parallel_tool_calls"] is False
+
+
+BODY = {"content": [{"type": "text", "text": "hi"}], "stop_reason": "end_turn", "usage": {}}
+RANGES: dict[str, tuple[dict[str, Any], str, bytes]] = {
+    "anthropic": (
+        {"temperature": 1.0, "stop_sequences": ["x"]},
+        "",
+        json.dumps(BODY).encode(),
+    ),
+    "openai-chat": (
+        {"temperature": 1.2, "stop": ["\n", " ", "x"]},
+        "/v1",
+        json.dumps({"choices": [{"message": {"content": "hi"}, "finish_reason": "stop"}]}).encode(),
+    ),
+}
+
+
+@requirement("R-REQ-5")
+@pytest.mark.parametrize("kind", RANGES)
+def test_what_is_outside_of_an_engine_s_range_is_brought_into_it(kind: str, tmp_path: Path) -> None:
+    expected, base, body = RANGES[kind]
+
+    async def scene() -> None:
+        async with Provider(answer(200, body)) as provider:
+            engine = {"kind": kind, "base_url": f"{provider.url}{base}", "api_key": "sk-12345678"}
+            async with house(tmp_path, settings=ALL, engine=engine, model={"upstream": "claude-haiku-4-5"}) as home:
+                await home.respond("hi", temperature=1.2)
+                assert sent(provider)["temperature"] == expected["temperature"]
+                said = {"model": "openclaw", "messages": [{"role": "user", "content": "hi"}]}
+                sampling = {"temperature": 1.2, "stop": ["\n", " ", "x"]}
+                assert (await home.ask("/v1/chat/completions", said | sampling)).status == 200
+                asked = sent(provider)
+                assert {name: asked[name] for name in expected} == expected
+
+    run(scene())
 
 
 FIELDS: dict[str, Any] = {

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from crocevia.storage.record_queries import CallFilter, page
+from crocevia.storage.records import notes_of
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.doors.responses.house import House, house
@@ -93,5 +95,24 @@ def test_an_answer_is_there_although_the_store_takes_nothing(tmp_path: Path) -> 
             blocker.execute("ROLLBACK")
             blocker.close()
             assert (await home.get(f"/v1/responses/{made['id']}")).json() == made
+
+    run(scene(), timeout=30)
+
+
+@requirement("R-STORE-5")
+def test_a_call_is_made_although_another_process_holds_the_store(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as home:
+            blocker = sqlite3.connect(home.service.home.database, isolation_level=None)
+            blocker.execute("BEGIN EXCLUSIVE")
+            made = await home.respond("hi")
+            blocker.execute("ROLLBACK")
+            blocker.close()
+            assert (await home.get(f"/v1/responses/{made['id']}")).json() == made
+            row = None
+            while row is None or row.settled_at is None:
+                rows = await home.service.database.read(lambda tx: page(tx, CallFilter(), 1))
+                row = rows[0] if rows else None
+            assert (row.outcome, notes_of(row.notes)["recorded_late"]) == ("ok", True)
 
     run(scene(), timeout=30)
