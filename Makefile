@@ -13,7 +13,7 @@ PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile
 NOT_HERE = not model and not clients and not browser and not torture and not long
 
 .DEFAULT_GOAL := help
-.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-model torture long check newer format bench clean
+.PHONY: help run install dev model test test-server test-sdk test-clients test-browser test-sdks test-model torture long check newer format bench clean
 
 help: ## Show what there is to do
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -50,6 +50,9 @@ test-sdk: dev ## The other half: envai-client for Python
 
 test-clients: dev ## Real SDKs, each in an environment of its own
 	$(BIN)/python -m pytest -q tests -m clients $(ARGS)
+
+test-sdks: dev ## The SDKs of other languages, each with a toolchain it installs, and the cases that all SDKs share
+	$(BIN)/python scripts/test_go.py $(ARGS)
 
 test-browser: dev ## The panel and the chat kit in real Chromium
 	$(BIN)/python -m pytest -q tests -m browser $(ARGS)

@@ -1,0 +1,3 @@
+module github.com/digitalygo/envai-client
+
+go 1.24
