@@ -55,7 +55,7 @@ class SessionTurns:
             return turn
         line = self._lines[key]
         if len(line) >= WAITING:
-            raise _busy()
+            raise busy()
         mine = asyncio.get_running_loop().create_future()
         line.append(mine)
         try:
@@ -68,7 +68,7 @@ class SessionTurns:
                 with suppress(ValueError):
                     line.remove(mine)
             if isinstance(error, TimeoutError):
-                raise _busy() from None
+                raise busy() from None
             raise
         return SessionTurn(lambda: self._next(key))
 
@@ -82,5 +82,6 @@ class SessionTurns:
         del self._lines[key]
 
 
-def _busy() -> GatewayError:
+def busy() -> GatewayError:
+    """What is said too early is to be said again."""
     return GatewayError(Reason.SESSION_BUSY, retry_after=RETRY_SECONDS)

@@ -137,6 +137,7 @@ _PAGE: Final = (
 _FIND: Final = select(completions).where(
     completions.c.id == bindparam("which"), completions.c.chat_id == bindparam("chat")
 )
+_CHAT_OF: Final = select(completions.c.chat_id).where(completions.c.id == bindparam("which"))
 _ADD: Final = inserting(completions, *Completion.__struct_fields__)
 _CLOSE: Final = (
     update(completions)
@@ -236,6 +237,12 @@ def find(tx: Transaction, chat_id: str, completion_id: str) -> Completion | None
     """The chat's completion of this id."""
     row = tx.first(_FIND, which=completion_id, chat=chat_id)
     return None if row is None else _value(row)
+
+
+def chat_of(tx: Transaction, completion_id: str) -> str | None:
+    """Where it was begun."""
+    found: str | None = tx.scalar(_CHAT_OF, which=completion_id)
+    return found
 
 
 def count(tx: Transaction, chat_id: str, wanted: Filter) -> int:

@@ -119,28 +119,50 @@ def test_parallel_turns_of_a_session_follow_one_another(
     run(scene(), timeout=30)
 
 
+async def refused(talk: Talk, url: str, text: str, way: str) -> bool:
+    """Whether it may not be said now, and is told when to come back."""
+    if way == "socket":
+        async with socket(talk.home, url) as connection:
+            await connection.send(json.dumps({"type": "response.create", **talk.fields, "input": text}))
+            (told,) = await turn(connection)
+            return bool(told["status"] == 409 and told["error"]["code"] == "conflict")
+    answer = await talk.say(text, **({} if way == "whole" else {way: True}))
+    if answer.status != 409:
+        return False
+    assert answer.error["code"] == "conflict" and int(answer.headers["retry-after"]) > 0
+    return True
+
+
 @requirement("R-SESS-5")
+@pytest.mark.parametrize("fields", [WAYS[0][0], WAYS[2][0]])
 def test_turns_that_wait_for_their_session_are_few_and_do_not_wait_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_turns, "WAITING", 1)
+    ways = ("whole", "stream", "background", "socket")
 
     async def scene() -> None:
         gate = asyncio.Event()
-        async with upstream(tmp_path, play(HALF, gate, chunk({}, "stop"), DONE), whole()) as (home, provider):
-            talk = Talk(home, {"user": "ann"}, {})
+        plays = (play(HALF, gate, chunk({}, "stop"), DONE), whole())
+        async with upstream(tmp_path, *plays, declared=TALKER) as (home, provider), served(home) as url:
+            talk = Talk(home, {**fields}, {})
             first, task = talk.start("1", stream=True)
             await first.until(lambda: b"half" in first.body)
-            _, waiting = talk.start("2")
+            left, leaving = talk.start("left")
             async with asyncio.timeout(10):
-                while (refused := await talk.say("3")).status != 409:
+                while not await refused(talk, url, "3", "whole"):
                     pass
-            assert refused.error["code"] == "conflict" and int(refused.headers["retry-after"]) > 0
-            other = await Talk(home, {"user": "bob"}, {}).say("x")
+            left.hang_up()  # which makes room
+            await leaving
+            _, waiting = talk.start("2")
+            for way in ways:
+                assert await refused(talk, url, "3", way)
+            other = await Talk(home, {**fields, "user": "bob"}, {}).say("x")
             assert other.status == 200  # other sessions do not wait
             monkeypatch.setattr(session_turns, "WAITING", 2)
             monkeypatch.setattr(session_turns, "PATIENCE_SECONDS", 0.05)
-            assert (await talk.say("4")).status == 409
+            for way in ways:
+                assert await refused(talk, url, "4", way)
             gate.set()
             await asyncio.gather(task, waiting)
             assert users(sent(provider)) == ["1", "2"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from crocevia.storage.record_queries import CallFilter, page
 from crocevia.storage.records import notes_of
 from tests.aio import run
 from tests.contract.requirements import requirement
-from tests.doors.responses.house import House, house
+from tests.doors.responses.house import House, again, house, text_of
 from tests.fakes.provider import play
 
 from .test_socket import served
@@ -71,8 +72,54 @@ def test_whoever_was_answered_reads_the_answer_at_once_and_it_is_on_disk(model: 
 
             await asyncio.gather(*(once(bool(n % 2)) for n in range(40)))
             queued = await home.respond("hi", model=model, background=True)
+            kept = store.execute("SELECT id FROM responses WHERE id = ?", (queued["id"],)).fetchall()
+            assert kept == [(queued["id"],)]
             assert (await home.get(f"/v1/responses/{queued['id']}")).status == 200
             store.close()
+
+    run(scene(), timeout=20)
+
+
+@requirement("R-STORE-5")
+def test_the_answer_of_a_turn_is_on_disk_with_its_chat_before_anybody_is_told_its_id(tmp_path: Path) -> None:
+    async def scene() -> None:
+        gate = asyncio.Event()
+        plays = play(chunk({"content": "half"}), gate, chunk({}, "stop"), DONE)
+        async with upstream(tmp_path, plays) as (home, _):
+            store = sqlite3.connect(home.service.home.database)
+            body = {"model": "openclaw", "user": "ann", "input": "hi", "stream": True}
+            exchange, task = home.start("/v1/responses", body)
+            await exchange.until(lambda: b"half" in exchange.body)
+            told = json.loads(exchange.body.split(b"data: ")[1].split(b"\n")[0])["response"]["id"]
+            ((status, chat),) = store.execute("SELECT status, chat FROM responses WHERE id = ?", (told,)).fetchall()
+            assert status == "in_progress" and chat is not None
+            store.close()
+            gate.set()
+            await task
+
+    run(scene(), timeout=20)
+
+
+@requirement("R-STORE-5")
+def test_an_answer_whose_row_does_not_know_its_turn_yet_is_found_in_the_next_process(tmp_path: Path) -> None:
+    """The process died an instant after the turn had begun."""
+
+    async def scene() -> None:
+        async with upstream(tmp_path) as (home, _):
+            made = await home.respond("hi", user="ann", background=True)
+            while (known := (await home.get(f"/v1/responses/{made['id']}")).json())["status"] != "completed":
+                await asyncio.sleep(0.005)
+            database = home.service.home.database
+        with closing(sqlite3.connect(database)) as store:
+            store.execute("UPDATE responses SET status = 'queued', chat = NULL")
+            store.commit()
+        async with again(tmp_path) as home:
+            while (now := (await home.get(f"/v1/responses/{made['id']}")).json())["status"] in (
+                "queued",
+                "in_progress",
+            ):
+                await asyncio.sleep(0.005)
+            assert now["status"] == "completed" and text_of(now) == text_of(known)
 
     run(scene(), timeout=20)
 

@@ -9,7 +9,7 @@ from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core import json
 from crocevia.doors.responses import plan, wire
-from crocevia.doors.responses.caller import Request
+from crocevia.doors.responses.caller import Request, session_key
 from crocevia.doors.responses.frames import CLOSING, DONE, TERMINAL, Frame, sse
 from crocevia.doors.responses.run import Background, Run
 from crocevia.doors.responses.services import Services
@@ -23,11 +23,12 @@ async def create(services: Services, background: Background, request: Request) -
     """One answer."""
     body: wire.Request = request.take()
     making = plan.make(services, request.caller, body, request.size)
-    # Words alone bring nothing that is slow to fetch.
-    made = await making if isinstance(body.input, str) else await request.until_disconnect(making)
+    # Words alone bring nothing that is slow to fetch, and without a session there is no line to wait in.
+    quick = isinstance(body.input, str) and not (body.user or body.previous_response_id or session_key(request.caller))
+    made = await making if quick else await request.until_disconnect(making)
     run = Run(services, made)
     if made.background:
-        return background.answer(run, request)
+        return await background.answer(run, request)
     call = await request.until_disconnect(run.open()) if made.order is not None else await run.open()
     if made.stream:
         return EventResponse(partial(_stream, request, run, call), headers=CLOSING)

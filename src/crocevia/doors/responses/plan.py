@@ -223,10 +223,15 @@ async def _before(
     link = Link(operator.subject, target.agent, session)
     newest = await responses.head(link) if wanted is not None else None
     turn = await responses.turns.enter((operator.subject, target.agent, session)) if speaks else None
-    if wanted is None:
-        past = await responses.session(link)
-    elif newest == wanted and await responses.head(link) != wanted:
-        raise GatewayError(Reason.SESSION_MOVED, param="previous_response_id")
+    try:
+        if wanted is None:
+            past = await responses.session(link)
+        elif newest == wanted and await responses.head(link) != wanted:
+            raise GatewayError(Reason.SESSION_MOVED, param="previous_response_id")
+    except BaseException:
+        if turn is not None:
+            turn.release()
+        raise
     return _Before(past, session, named, turn)
 
 

@@ -113,6 +113,8 @@ class Run:
         async for batch in call:
             if not encoder.started and is_silent(batch):
                 continue
+            if not encoder.started and self.chat is not None:
+                await self.settled()  # whoever is told of it finds it, also in the next process
             frames = encoder.begin(self.resource) if not encoder.started else []
             frames += encoder.feed(batch)
             if frames:
@@ -223,9 +225,10 @@ class Background:
         job = self._jobs.get(response_id)
         return job if job is not None and job.run.plan.link.subject == subject else None
 
-    def answer(self, run: Run, request: Request) -> Response | EventResponse:
-        """Start the run; its caller gets the queued answer at once, or follows it. Raises GatewayError."""
+    async def answer(self, run: Run, request: Request) -> Response | EventResponse:
+        """Start the run; its caller gets the queued answer once it is on disk, or follows it. Raises GatewayError."""
         job = self.start(run)
+        await run.settled()
         return self.follow(job, 0, request) if run.plan.stream else Response(200, run.resource)
 
     def start(self, run: Run) -> RunningAnswer:
@@ -240,11 +243,13 @@ class Background:
     async def resume(self) -> None:
         """Go on with what an earlier process began; where nobody can, it has failed."""
         for stored in await self._services.responses.unfinished():
+            # Its turn may have begun an instant before the row could say where.
+            chat = stored.chat or await self._services.runs.chat_of(turn_of(stored.id))
             try:
-                run = Run(self._services, revived(stored), stored.chat)
+                run = Run(self._services, revived(stored), chat)
             except (GatewayError, msgspec.MsgspecError):
                 continue
-            if stored.chat is None:
+            if chat is None:
                 run.fail(GatewayError(Reason.ANSWER_LOST))
                 continue
             if stored.session is not None:

@@ -14,20 +14,21 @@ from crocevia.core.turn import TurnLimits, derive_title, open_turn
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.run_request import RunRequest
 from crocevia.log import Appended, Command, Effect, Fence
+from crocevia.runtime import session_turns
 from crocevia.runtime.turns.agent_run import AgentRun, RunEvent, RunOutput, RunTurn, StepEnded, Work
 from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
 from crocevia.runtime.turns.contexts import check_idle
 from crocevia.runtime.turns.supervisor import Supervisor
 from crocevia.runtime.turns.turn_setup import TurnSetup
 from crocevia.storage import chats as chat_rows
-from crocevia.storage import teams, workspaces
+from crocevia.storage import completions, teams, workspaces
 from crocevia.storage.agents import StoredAgent
 from crocevia.storage.chats import Chat
 from crocevia.storage.database import Transaction
 
 __all__ = ["AgentRun", "ChatPosition", "RunEvent", "RunRequest", "RunService", "RunSpec", "StepEnded", "Work"]
 
-QUEUE_SECONDS: Final = 600.0  # for the turn that is open in the chat
+QUEUE_SECONDS: Final = 600.0  # for the turn that is open in the chat, while nobody waits at a connection
 _DEFAULT_WORKSPACE: Final = "default"
 
 
@@ -87,6 +88,10 @@ class RunService:
             opening.add_done_callback(_abandon)
             raise
 
+    async def chat_of(self, turn_id: str) -> str | None:
+        """The chat in which a turn was begun, if it was."""
+        return await self._supervisor.control.database.read(lambda tx: completions.chat_of(tx, turn_id))
+
     async def adopt(self, chat_id: str, turn_id: str, caller_tools: frozenset[str]) -> AgentRun:
         """A run that an earlier process began: its batches come when it has ended. Raises GatewayError(NOT_FOUND)."""
         chat = await self._supervisor.control.database.read(lambda tx: chat_rows.find_any(tx, chat_id))
@@ -134,7 +139,7 @@ class RunService:
         limits = self._limits(spec)
         setup = await self._supervisor.single_agent_setup(spec.agent, spec.workspace_id, spec.request, limits)
         clock = asyncio.get_running_loop().time
-        deadline = clock() + QUEUE_SECONDS
+        deadline = clock() + (QUEUE_SECONDS if spec.resumable else session_turns.PATIENCE_SECONDS)
         while True:
             chat = await self._chat(spec, position)
             async with self._supervisor.sessions.lock(chat.id):
@@ -145,8 +150,10 @@ class RunService:
                 if session.fold.active is None:
                     return await self._begin(spec, position, session, setup)
                 running = session.running
-            if running is None or clock() >= deadline:
+            if running is None:
                 check_idle(session)
+            elif clock() >= deadline:
+                raise session_turns.busy()
             else:
                 await asyncio.wait([running], timeout=deadline - clock())
 
