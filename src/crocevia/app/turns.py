@@ -21,7 +21,7 @@ from crocevia.storage.database import Database
 async def open_turns(
     settings: Settings, control: Control, gateway: Gateway, database: Database, servers: McpServers, log: Logger
 ) -> AsyncIterator[Turns]:
-    """Open turns are gone on with before this yields; leaving stops them where they are, and closes `servers`."""
+    """Resumes open turns before yielding; on exit they stop and stay open, and `servers` are closed."""
     hub = Hub(quiet=settings.calls.ping_seconds)
     files = control.files
     turns = Turns(

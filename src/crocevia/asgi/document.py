@@ -45,12 +45,14 @@ _STYLE: Final = (
 
 
 class About(msgspec.Struct, frozen=True, kw_only=True):
-    """What a document says of the door as a whole. failure: the type of every refusal. security: by name."""
+    """What a document says of the door as a whole."""
 
     title: str
     about: str
     failure: Any
+    """The type of every refusal."""
     security: dict[str, dict[str, Any]] = {}
+    """By name."""
 
 
 class _Types:

@@ -18,19 +18,23 @@ from crocevia.engines.upstream.sse import SseDecoder
 
 
 class Read(msgspec.Struct, frozen=True):
-    """One read of the answer's body. at: seconds since the request was sent. events: (name, data), complete ones."""
+    """One read of the answer's body."""
 
     at: float
+    """Seconds since the request was sent."""
     data: bytes
     events: list[tuple[str, Any]]
+    """(name, data), complete ones."""
 
 
 class Opened(msgspec.Struct, frozen=True):
-    """The answer's head. headers: lower-case names. at: seconds since the request was sent."""
+    """The answer's head."""
 
     status: int
     headers: dict[str, str]
+    """Lower-case names."""
     at: float
+    """Seconds since the request was sent."""
 
 
 def stream(url: str, project: str, key: str, question: str, *, timeout: float) -> Iterator[Opened | Read]:

@@ -23,14 +23,12 @@ from crocevia.core.usage import Usage
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """A finished (or cut: `stop is None`) answer. `blocks` are the provider blocks in order.
-
-    refusal: the sentence with which the model refused, which is not part of the text.
-    """
+    """A finished (or cut: `stop is None`) answer. `blocks` are the provider blocks in order."""
 
     text: str = ""
     reasoning: str = ""
     refusal: str = ""
+    """The sentence with which the model refused, which is not part of the text."""
     tool_calls: tuple[ToolCall, ...] = ()
     blocks: tuple[OpaqueBlock, ...] = ()
     usage: Usage = Usage()

@@ -95,13 +95,14 @@ class _Declared(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 class EngineSpec(_Declared, frozen=True, kw_only=True):
-    """A connection to a provider. `script`: the rules of a `scripted` engine (see engines/scripted/steps.py)."""
+    """A connection to a provider."""
 
     name: str
     kind: EngineKind
     base_url: str | None = None
     api_key_env: str | None = None
     script: list[dict[str, Any]] | None = None
+    """The rules of a `scripted` engine (see engines/scripted/steps.py)."""
 
     @property
     def traits(self) -> EngineTraits:

@@ -19,22 +19,22 @@ class Amount(msgspec.Struct, frozen=True):
 
 
 class UsageCost(msgspec.Struct, frozen=True, kw_only=True):
-    """`totals` is there only when the scope is closed and nothing is pending. as_of: Unix seconds.
-
-    revision: grows with every price that came later. priced_subtotals: what is known. late: which invocations of the
-    scope, by their order, were priced after its end: a price is learnt once.
-    """
+    """`totals` is there only when the scope is closed and nothing is pending."""
 
     status: Literal["pending", "complete"]
     basis: Basis
     scope_status: Literal["open", "closed"]
     revision: int
+    """Grows with every price that came later."""
     as_of: float
+    """Unix seconds."""
     invocation_count: int
     pending_invocation_count: int
     totals: tuple[Amount, ...] | None
     priced_subtotals: tuple[Amount, ...]
+    """What is known."""
     late: tuple[int, ...] = ()
+    """Which invocations of the scope, by their order, were priced after its end: a price is learnt once."""
 
 
 def usage_cost(

@@ -16,10 +16,11 @@ class EmbeddingRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Embedded(msgspec.Struct, frozen=True):
-    """One vector per text, each little-endian float32 in one buffer. tokens None: nobody counted them."""
+    """One vector per text, each little-endian float32 in one buffer."""
 
     vectors: tuple[memoryview, ...]
     tokens: int | None
+    """None: nobody counted them."""
 
 
 @runtime_checkable

@@ -86,14 +86,12 @@ class ToolCallDone(msgspec.Struct, frozen=True):
 
 
 class OpaqueBlock(msgspec.Struct, frozen=True):
-    """One piece of the answer exactly as the provider spelled it; must travel back untouched, in this order.
-
-    thinks: it is a piece of reasoning.
-    """
+    """One piece of the answer exactly as the provider spelled it; must travel back untouched, in this order."""
 
     dialect: str
     block: Raw
     thinks: bool = False
+    """It is a piece of reasoning."""
 
 
 class UsageReported(msgspec.Struct, frozen=True):
@@ -103,7 +101,7 @@ class UsageReported(msgspec.Struct, frozen=True):
 
 
 class ParametersLeftOut(msgspec.Struct, frozen=True):
-    """Fields of `Sampling` that this model takes no part in; the call went on without them."""
+    """Fields of `Sampling` that this model does not support; the call went on without them."""
 
     names: tuple[str, ...]
 

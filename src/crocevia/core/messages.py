@@ -23,16 +23,14 @@ class TextPart(msgspec.Struct, frozen=True, kw_only=True, tag="text", tag_field=
 
 
 class FilePart(msgspec.Struct, frozen=True, kw_only=True, tag="file", tag_field="type"):
-    """A document or a photo whose bytes are here and whose type was sniffed from them, never taken on trust.
-
-    cite: the answer should say which passages it rests on, where the engine can.
-    """
+    """A document or a photo whose bytes are here and whose type was sniffed from them, never taken on trust."""
 
     kind: Literal["document", "image"]
     media_type: str
     data: bytes
     name: str
     cite: bool = False
+    """The answer should say which passages it rests on, where the engine can."""
 
 
 Part: TypeAlias = TextPart | FilePart
@@ -63,15 +61,14 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Opaque(msgspec.Struct, frozen=True, kw_only=True):
-    """An answer piece by piece exactly as an engine of `dialect` gave it; `blocks` is a JSON array.
-
-    thinks: some piece is reasoning. plain: nothing but text and tool calls, which any engine can say.
-    """
+    """An answer piece by piece exactly as an engine of `dialect` gave it; `blocks` is a JSON array."""
 
     dialect: str
     blocks: Raw
     thinks: bool = False
+    """Some piece is reasoning."""
     plain: bool = False
+    """Nothing but text and tool calls, which any engine can say."""
 
 
 class UserMessage(msgspec.Struct, frozen=True, kw_only=True, tag="user", tag_field="role"):
@@ -94,11 +91,12 @@ class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True, tag="assistant
 
 
 class ToolMessage(msgspec.Struct, frozen=True, kw_only=True, tag="tool", tag_field="role"):
-    """The result of one tool call, as text. `is_error`: the tool failed, which is a value for the model."""
+    """The result of one tool call, as text."""
 
     call_id: str
     content: str
     is_error: bool = False
+    """The tool failed, which is a value for the model."""
 
 
 Message: TypeAlias = UserMessage | AssistantMessage | ToolMessage

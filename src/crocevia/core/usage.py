@@ -30,7 +30,7 @@ def plausible(value: N | None, most: float) -> N | None:
 
 
 class Usage(msgspec.Struct, frozen=True, kw_only=True):
-    """What one call consumed, in tokens. `estimated`: some figure is ours, not the provider's."""
+    """What one call consumed, in tokens."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -38,6 +38,7 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     cache_write_tokens: int | None = None
     reasoning_tokens: int | None = None
     estimated: bool = False
+    """Some figure is ours, not the provider's."""
 
     def updated(self, later: Usage) -> Usage:
         """Later figures are cumulative: they replace earlier ones field by field, and are never added.

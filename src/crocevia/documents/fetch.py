@@ -39,17 +39,15 @@ _HEADERS = {"User-Agent": "Crocevia", "Accept": "*/*", "Accept-Encoding": "ident
 
 
 class FetchPolicy(msgspec.Struct, frozen=True, kw_only=True):
-    """What one kind of caller may fetch.
-
-    allowed_hosts: exact names or `*.below.it`; empty means any; they never open a closed address.
-    ports: empty means 80, 443 and everything from 1024. accepted_types: of the Content-Type header, empty
-    means any (an untyped answer always passes; types are sniffed later). Times are in seconds.
-    """
+    """What one kind of caller may fetch. Times are in seconds."""
 
     schemes: tuple[str, ...] = ("https",)
     allowed_hosts: tuple[str, ...] = ()
+    """Exact names or `*.below.it`; empty means any; they never open a closed address."""
     ports: tuple[int, ...] = ()
+    """Empty means 80, 443 and everything from 1024."""
     accepted_types: tuple[str, ...] = ()
+    """Of the Content-Type header, empty means any (an untyped answer always passes; types are sniffed later)."""
     max_bytes: int = 10 * 1024 * 1024
     max_redirects: int = 3
     connect_timeout: float = 5.0

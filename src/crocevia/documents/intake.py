@@ -118,19 +118,18 @@ RESPONSES = Limits(
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """One attachment, taken in. `media_type` and `kind` are what it really was: check permissions against them.
-
-    parts: what to send, in order; text that was extracted is already fenced. page_texts: the bare text of each page,
-    when it was read here (a attachment for locating citations). pages: None if it has none.
-    """
+    """One attachment, taken in. `media_type` and `kind` are what it really was: check permissions against them."""
 
     param: str
     name: str
     kind: Kind
     media_type: str
     parts: tuple[Part, ...]
+    """What to send, in order; text that was extracted is already fenced."""
     pages: int | None = None
+    """None if it has none."""
     page_texts: tuple[str, ...] = ()
+    """The bare text of each page, when it was read here (a source for locating citations)."""
 
 
 class _Raw(msgspec.Struct, frozen=True, kw_only=True):

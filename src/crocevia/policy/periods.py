@@ -11,11 +11,12 @@ import msgspec
 
 
 class Day(msgspec.Struct, frozen=True):
-    """A calendar day as Unix seconds: from `since` until just before `until`. label: `2026-11-30`."""
+    """A calendar day as Unix seconds: from `since` until just before `until`."""
 
     since: float
     until: float
     label: str
+    """`2026-11-30`."""
 
     def seconds_left(self, now: float) -> int:
         """Whole seconds, at least 1, after which this day is surely over."""

@@ -22,13 +22,14 @@ _PICO_PER_NANO: Final = 1000
 
 
 class Rates(msgspec.Struct, frozen=True):
-    """Pico-dollars per token. `above`: other rates for the whole call when its prompt is longer than that."""
+    """Pico-dollars per token."""
 
     input: int
     output: int
     cache_read: int
     cache_write: int
     above: tuple[tuple[int, Rates], ...] = ()
+    """Other rates for the whole call when its prompt is longer than that."""
 
     @property
     def free(self) -> bool:
@@ -108,10 +109,11 @@ Row: TypeAlias = list[int | None]
 
 
 class Listed(msgspec.Struct, frozen=True, array_like=True):
-    """A model of a provider. `prices`: (valid from, «» for always; tiers of (prompt longer than, row)), in order."""
+    """A model of a provider."""
 
     match: Match
     prices: list[tuple[str, list[tuple[int, Row]]]]
+    """(valid from, «» for always; tiers of (prompt longer than, row)), in order."""
 
 
 class Provider(msgspec.Struct, frozen=True, array_like=True):

@@ -35,10 +35,12 @@ class Cut(Enum):
 
 
 class CallLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. `progress`: without anything from the provider; `overall`: for the whole call."""
+    """Seconds."""
 
     progress: float = 600.0
+    """Without anything from the provider."""
     overall: float = 900.0
+    """For the whole call."""
 
 
 DEFAULT_LIMITS: Final = CallLimits()

@@ -22,14 +22,15 @@ POLL_SECONDS: Final = 0.5  # a change is live, and a revoked key dead, within a 
 
 
 class ProjectKey(msgspec.Struct, frozen=True):
-    """Whose a key is. expires_at: Unix seconds, None for never."""
+    """Whose a key is."""
 
     project: str
     expires_at: float | None = None
+    """Unix seconds, None for never."""
 
 
 class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
-    """Everything declared at one revision. Never changed: a new one takes its place. users: by id."""
+    """Everything declared at one revision. Never changed: a new one takes its place."""
 
     revision: int
     engines: dict[str, EngineSpec] = {}
@@ -37,6 +38,7 @@ class Catalogue(msgspec.Struct, frozen=True, kw_only=True):
     projects: dict[str, ProjectSpec] = {}
     recipes: dict[str, RecipeSpec] = {}
     users: dict[str, UserSpec] = {}
+    """By id."""
     keys: dict[bytes, ProjectKey] = {}
     secret: bytes = b""
     engine_keys: dict[str, str] = {}

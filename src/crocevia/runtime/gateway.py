@@ -96,16 +96,15 @@ class Profile(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A call's money before it is made, in USD. most_usd None: nobody knows the price. Budgets None: there is none.
-
-    refusal: what admission would say of the money now.
-    """
+    """A call's money before it is made, in USD. Budgets None: there is none."""
 
     prompt_tokens: int
     most_usd: float | None = None
+    """None: the price is unknown."""
     budget_usd: float | None = None
     budget_left_usd: float | None = None
     refusal: GatewayError | None = None
+    """What admission would say of the money now."""
 
 
 class Gateway:

@@ -31,12 +31,13 @@ _PENDING: Final = ""  # the media type of a placeholder
 
 
 class Wants(msgspec.Struct, frozen=True, kw_only=True):
-    """Who sends files, and what they may send. limits: of the door."""
+    """Who sends files, and what they may send."""
 
     tenant: str
     documents: bool
     images: bool
     limits: Limits = PEPPER
+    """Of the door."""
 
 
 def placeholder(attachment: Attachment) -> FilePart:

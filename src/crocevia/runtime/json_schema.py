@@ -68,12 +68,13 @@ _PATTERNS: Final = {"$id": "an address without a fragment"}
 
 
 class _Schema(NamedTuple):
-    """A schema with keywords, on the way. base: the nearest one around it with an `$id`: references begin there."""
+    """A schema with keywords, on the way."""
 
     value: dict[str, Any]
     path: tuple[str | int, ...]
     depth: int
     base: dict[str, Any]
+    """The nearest one around it with an `$id`: references begin there."""
 
 
 def problems(schema: dict[str, Any], place: str) -> list[Problem]:

@@ -21,7 +21,7 @@ from crocevia.storage.records import EndedBy, SettledCall
 
 
 class UnaryDraft(msgspec.Struct, frozen=True, kw_only=True):
-    """Who asks which model. asked: as far as money goes. seconds: how long it may take. bytes_in: of the request."""
+    """Who asks which model."""
 
     door: str
     encode: str
@@ -29,8 +29,11 @@ class UnaryDraft(msgspec.Struct, frozen=True, kw_only=True):
     model: ModelSpec
     engine: str
     asked: ModelRequest
+    """As far as money goes."""
     seconds: float
+    """How long it may take."""
     bytes_in: int = 0
+    """Of the request."""
 
 
 class UnaryCall:

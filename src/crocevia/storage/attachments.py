@@ -37,7 +37,7 @@ chat_attachments = Table(
 
 
 class StoredAttachment(msgspec.Struct, frozen=True, kw_only=True):
-    """A file of a chat, named by its id among the bytes. size: bytes. Times are Unix seconds."""
+    """A file of a chat, named by its id among the bytes. Times are Unix seconds."""
 
     id: str
     workspace_id: str
@@ -46,6 +46,7 @@ class StoredAttachment(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     mime_type: str
     size: int
+    """Bytes."""
     sha256: str
     idempotency_key: str
     revision: int

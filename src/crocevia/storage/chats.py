@@ -29,13 +29,14 @@ chats = Table(
 
 
 class Chat(msgspec.Struct, frozen=True):
-    """A durable conversation with a team. title None: not named yet. The fields stand as the table's columns do."""
+    """A durable conversation with a team. The fields stand as the table's columns do."""
 
     id: str
     workspace_id: str
     user_id: str
     team_id: str
     title: str | None
+    """None: not named yet."""
     created_at: float
     updated_at: float
 

@@ -70,7 +70,7 @@ Status = Literal["running", "succeeded", "failed", "canceled"]
 
 
 class Completion(msgspec.Struct, frozen=True, kw_only=True):
-    """One turn. Times are Unix seconds, to the millisecond. cost_usd None: unknown. usage: figures that are known."""
+    """One turn. Times are Unix seconds, to the millisecond."""
 
     id: str
     workspace_id: str
@@ -85,7 +85,9 @@ class Completion(msgspec.Struct, frozen=True, kw_only=True):
     finished_at: float | None = None
     duration_ms: int | None = None
     usage: dict[str, int] = {}
+    """Figures that are known."""
     cost_usd: float | None = None
+    """None: unknown."""
     usage_cost: UsageCost | None = None
     terminal_snapshot: Snapshot | None = None
     content_hash: str | None = None

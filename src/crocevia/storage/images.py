@@ -77,13 +77,14 @@ image_generations = Table(
 
 
 class Upload(msgspec.Struct, frozen=True, kw_only=True):
-    """A picture that one generation may use. size: bytes. Times are Unix seconds."""
+    """A picture that one generation may use. Times are Unix seconds."""
 
     id: str
     user_id: str
     name: str
     mime_type: str
     size: int
+    """Bytes."""
     created_at: float
     expires_at: float
     generation_id: str | None = None

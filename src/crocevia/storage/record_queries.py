@@ -29,10 +29,10 @@ _UNPRICED: Final = case((and_(_c.settled_at.is_not(None), _COST.is_(None), _c.ou
 
 
 class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
-    """Which records. Times are Unix seconds, `since` included, `until` not; None: whatever it is.
+    """Which records.
 
-    outcome `failed`: every outcome that is neither `ok` nor `cancelled`; `running`: not settled. encode and door
-    match exactly, as everything else does. min_cost: USD.
+    Times are Unix seconds, `since` included, `until` not; None: whatever it is. outcome `failed`: every outcome that is
+    neither `ok` nor `cancelled`; `running`: not settled. encode and door match exactly, as everything else does.
     """
 
     since: float | None = None
@@ -45,6 +45,7 @@ class CallFilter(msgspec.Struct, frozen=True, kw_only=True):
     session: str | None = None
     outcome: str | None = None
     min_cost: float | None = None
+    """USD."""
 
 
 _CONDITIONS: Final[dict[str, ColumnElement[bool]]] = {

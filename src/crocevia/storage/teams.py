@@ -59,10 +59,11 @@ team_members = Table(
 
 
 class Member(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent in a team. name: the agent's own."""
+    """An agent in a team."""
 
     agent_id: str
     name: str
+    """The agent's own."""
     role: str | None
 
 

@@ -30,13 +30,14 @@ user_tools = Table(
 
 
 class UserTool(msgspec.Struct, frozen=True, kw_only=True):
-    """A tool that the caller's own program runs. parameters: JSON schema of its arguments."""
+    """A tool that the caller's own program runs."""
 
     id: str
     user_id: str
     name: str
     description: str | None
     parameters: dict[str, Any]
+    """JSON schema of its arguments."""
     timeout_seconds: int
     created_at: float
     updated_at: float

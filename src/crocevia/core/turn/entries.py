@@ -265,11 +265,13 @@ class ApprovalExpired(AgentEntry, frozen=True, kw_only=True, tag="approval.expir
 
 
 class TurnOpened(EntryBase, frozen=True, kw_only=True, tag="turn.opened", rename={"request": "brief"}):
-    """First entry of a turn. `before`: the chat's lifetime totals. `wire`: the protocol version accepted."""
+    """First entry of a turn."""
 
     plan: Plan
     before: Totals = Totals()
+    """The chat's lifetime totals."""
     wire: int = 3
+    """The protocol version accepted."""
     request: RunRequest | None = None
 
 

@@ -16,19 +16,18 @@ import msgspec
 
 
 class ChildSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """What the child is told.
-
-    context: tokens of prompt and answer together. threads: for generation; prompts use `batch_threads`.
-    memory: a folder in which the state of the model can be kept over a restart.
-    """
+    """What the child is told."""
 
     model: str
     api_key: str
     context: int
+    """Tokens of prompt and answer together."""
     threads: int
+    """For generation; prompts use `batch_threads`."""
     batch_threads: int
     cache_mib: int
     memory: str
+    """A folder in which the state of the model can be kept over a restart."""
 
 
 def main() -> None:

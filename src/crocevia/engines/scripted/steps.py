@@ -26,16 +26,15 @@ class _Written(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
 
 class When(_Written, frozen=True, kw_only=True):
-    """All given conditions must hold; none given: always.
-
-    contains: in the last user text, whatever the case. after_tool: the call's newest messages are tool results
-    (of the tool with that name); False: they are not. nth: which call of this conversation this is, from 1.
-    """
+    """All given conditions must hold; none given: always."""
 
     contains: str | None = None
+    """In the last user text, whatever the case."""
     after_tool: str | bool | None = None
+    """The call's newest messages are tool results (of the tool with that name); False: they are not."""
     tool_offered: str | None = None
     nth: Annotated[int, Meta(ge=1)] | None = None
+    """Which call of this conversation this is, from 1."""
 
 
 class SayText(_Written, frozen=True, kw_only=True):

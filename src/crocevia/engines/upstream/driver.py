@@ -77,7 +77,8 @@ class UpstreamEngine:
     async def ask(self, request: ModelRequest, deadline: float) -> tuple[_Answer, list[ModelEvent]]:
         """The answer with its first batch.
 
-        Without the sampling parameters that the model takes no part in, which are named in the first batch."""
+        Drops sampling parameters that the model does not support and lists them in the first batch.
+        """
         takes = self._dialect.takes(request)
         while True:
             kept, left_out = sampling.narrowed(request, takes, self.rejected)

@@ -28,11 +28,13 @@ TAIL_SECONDS: Final = 1.0
 
 
 class Timeouts(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds. `first_byte`: until the status and headers; `idle`: between two reads of a body."""
+    """Seconds."""
 
     connect: float = 10.0
     first_byte: float = 600.0
+    """Until the status and headers."""
     idle: float = 600.0
+    """Between two reads of a body."""
 
 
 class HttpClient:
@@ -118,7 +120,7 @@ class HttpClient:
         except OSError:
             self._addresses.forget(origin.host, origin.port)
             raise GatewayError(Reason.UPSTREAM_UNREACHABLE, retryable=True) from None
-        if connection.open:  # it may have ended already, and then it has been taken leave of
+        if connection.open:  # it may have ended already: connection_lost has run
             self._all.add(connection)
         return connection
 

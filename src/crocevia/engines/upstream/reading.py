@@ -23,14 +23,12 @@ _BODY_BEGINS: Final = b'{["<'
 
 
 class Decoder(Protocol):
-    """The state of one answer. Events go to `out`; a failure inside the answer is raised as GatewayError.
-
-    started: the provider has begun to generate, though there may be nothing to show yet.
-    stopped: `Stopped` was emitted; nothing follows.
-    """
+    """The state of one answer. Events go to `out`; a failure inside the answer is raised as GatewayError."""
 
     started: bool
+    """The provider has begun to generate, though there may be nothing to show yet."""
     stopped: bool
+    """`Stopped` was emitted; nothing follows."""
 
     def feed(self, event: SseEvent, out: list[ModelEvent]) -> None:
         """An event that cannot be read at all has changed nothing when it is refused (UPSTREAM_MALFORMED)."""

@@ -36,11 +36,13 @@ Recipes = Callable[[], Mapping[str, RecipeSpec]]
 
 
 class Question(msgspec.Struct, frozen=True, kw_only=True):
-    """What is asked. parts: with placeholders for `attachments`. text: what memory keeps of it."""
+    """What is asked."""
 
     encode: str
     parts: tuple[Part, ...]
+    """With placeholders for `attachments`."""
     text: str
+    """What memory keeps of it."""
     attachments: tuple[Attachment, ...] = ()
     conversation: str | None = None
     max_tokens: int = 4096
@@ -48,16 +50,16 @@ class Question(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """What came of it. citations None: there was nothing to cite from. cut: the answer ends where the model had not.
-
-    usage: output of all rounds, input of the last, which holds the others.
-    """
+    """What came of it."""
 
     text: str
     model: ModelSpec
     usage: Usage
+    """Output of all rounds, input of the last, which holds the others."""
     citations: list[Citation] | None = None
+    """None: there was nothing to cite from."""
     cut: bool = False
+    """The answer ends where the model had not."""
 
 
 class Classic:

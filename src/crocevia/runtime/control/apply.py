@@ -40,20 +40,22 @@ class Change(msgspec.Struct, frozen=True):
 
 
 class Applied(msgspec.Struct, frozen=True, kw_only=True):
-    """What happened. new_keys: keys generated for projects, shown now and never again."""
+    """What happened."""
 
     revision: int
     changes: tuple[Change, ...]
     new_keys: dict[str, str] = {}
+    """Keys generated for projects, shown now and never again."""
 
     def __repr__(self) -> str:
         return f"Applied(revision={self.revision}, {len(self.changes)} changes)"
 
 
 class DeclaredState(msgspec.Struct, frozen=True, kw_only=True):
-    """What is declared already. `user`: whose the agents and teams are. `owners`: key digest (hex) to project."""
+    """What is declared already."""
 
     user: str
+    """Whose the agents and teams are."""
     engines: dict[str, EngineSpec]
     models: dict[str, ModelSpec]
     projects: dict[str, ProjectSpec]
@@ -62,6 +64,7 @@ class DeclaredState(msgspec.Struct, frozen=True, kw_only=True):
     agents: dict[str, AgentSpec]
     teams: dict[str, TeamSpec]
     owners: dict[str, str]
+    """Key digest (hex) to project."""
 
 
 def load_state(tx: Transaction) -> DeclaredState:

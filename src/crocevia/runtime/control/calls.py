@@ -16,10 +16,7 @@ __all__ = ["CallFilter", "CallPage", "CallRow", "call", "calls"]
 
 
 class CallRow(msgspec.Struct, frozen=True, kw_only=True):
-    """One call. Times in Unix seconds, durations in seconds, cost in USD; None: unknown.
-
-    outcome None: still running. notes: what the gateway remembered about it.
-    """
+    """One call. Times in Unix seconds, durations in seconds, cost in USD; None: unknown."""
 
     id: str
     started_at: float
@@ -35,6 +32,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     catalogue_revision: int
     reserved_usd: float | None
     outcome: str | None
+    """None: still running."""
     ended_by: str | None
     input_tokens: int | None
     output_tokens: int | None
@@ -49,6 +47,7 @@ class CallRow(msgspec.Struct, frozen=True, kw_only=True):
     bytes_out: int | None
     partial: bool
     notes: dict[str, Any]
+    """What the gateway remembered about it."""
 
 
 # What a row holds beside these is shown as unknown, as the sums take it.

@@ -27,9 +27,7 @@ MOST: int = 1000
 
 
 class Control(msgspec.Struct, frozen=True, kw_only=True):
-    """One per server. files: of all workspaces. images: runs image jobs; None: this process runs none.
-    clock: Unix seconds.
-    """
+    """One per server."""
 
     database: Database
     home: Home
@@ -38,10 +36,13 @@ class Control(msgspec.Struct, frozen=True, kw_only=True):
     signer: Signer
     throttle: RateLimiter
     files: WorkspaceFiles
+    """Of all workspaces."""
     limits: Quotas = Quotas()
     images: ImageJobs | None = None
+    """Runs image jobs; None: this process runs none."""
     workers: Workers = msgspec.field(default_factory=Workers)
     clock: Callable[[], float] = time.time
+    """Unix seconds."""
 
 
 def open_control(

@@ -27,11 +27,13 @@ from crocevia.storage.database import Transaction
 
 
 class Late(msgspec.Struct, frozen=True):
-    """A turn with some later prices. cost: its next revision. priced: (model, nano-dollars) of each call."""
+    """A turn with some later prices."""
 
     turn: str
     cost: UsageCost
+    """Its next revision."""
     priced: tuple[tuple[str, int], ...]
+    """(model, nano-dollars) of each call."""
 
 
 class UnpricedCalls(msgspec.Struct, frozen=True):

@@ -52,7 +52,7 @@ _TOOLS: Final = ("tools", "external_tools")
 
 
 class Declaration(msgspec.Struct, frozen=True, kw_only=True):
-    """Whole values, as they shall be. `secrets`: by table, then by name."""
+    """Whole values, as they shall be."""
 
     engines: tuple[EngineSpec, ...] = ()
     models: tuple[ModelSpec, ...] = ()
@@ -62,6 +62,7 @@ class Declaration(msgspec.Struct, frozen=True, kw_only=True):
     agents: tuple[AgentSpec, ...] = ()
     teams: tuple[TeamSpec, ...] = ()
     secrets: dict[str, dict[str, str]] = {}
+    """By table, then by name."""
 
     def __repr__(self) -> str:
         return f"Declaration({', '.join(f'{len(getattr(self, name))} {name}' for name in DECLARED_TABLES)})"
@@ -99,10 +100,11 @@ class DeclaredEntry(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Patch(msgspec.Struct, frozen=True, kw_only=True):
-    """What an operator wrote. `secrets`: by table, then by name."""
+    """What an operator wrote."""
 
     entries: tuple[DeclaredEntry, ...] = ()
     secrets: dict[str, dict[str, str]] = {}
+    """By table, then by name."""
 
     def __repr__(self) -> str:
         return f"Patch({len(self.entries)} entries)"

@@ -26,7 +26,7 @@ ChatState = Literal["running", "waiting", "succeeded", "failed", "canceled", "em
 
 
 class ChatRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A chat with its newest turn. waiting: requests that are open. cost_usd None: unknown."""
+    """A chat with its newest turn."""
 
     id: str
     user_id: str
@@ -38,9 +38,11 @@ class ChatRow(msgspec.Struct, frozen=True, kw_only=True):
     created_at: float
     open_turn: str | None
     waiting: int
+    """Requests that are open."""
     state: ChatState
     started_at: float | None
     cost_usd: float | None
+    """None: unknown."""
 
 
 class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,7 +55,7 @@ class TurnRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class WaitingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """Something a turn waits for. deadline: Unix seconds. args: JSON text."""
+    """Something a turn waits for."""
 
     id: str
     kind: Literal["approval", "tool"]
@@ -64,39 +66,46 @@ class WaitingRequest(msgspec.Struct, frozen=True, kw_only=True):
     agent: str
     tool: str
     args: str
+    """JSON text."""
     reason: str
     deadline: float
+    """Unix seconds."""
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """Events that belong together. seq: of the first one. depth: of the agent below the turn. text: what was said."""
+    """Events that belong together."""
 
     seq: int
+    """Of the first one."""
     at: float
     type: str
     agent: str | None
     depth: int
+    """Of the agent below the turn."""
     name: str | None
     text: str
+    """What was said."""
 
 
 class TeamInstance(msgspec.Struct, frozen=True, kw_only=True):
-    """An agent at work for another one. task: what it was given to do, in a few words."""
+    """An agent at work for another one."""
 
     instance_id: str
     name: str
     task: str
+    """What it was given to do, in a few words."""
 
 
 class Timeline(msgspec.Struct, frozen=True, kw_only=True):
-    """Steps of a turn in order. earlier: whether there were more than are shown. head: the newest event's seq.
-    members: who is at work below the agent that leads.
-    """
+    """Steps of a turn in order."""
 
     steps: list[Step]
     earlier: bool
+    """Whether there were more than are shown."""
     head: int
+    """The newest event's seq."""
     members: list[TeamInstance] = []
+    """Who is at work below the agent that leads."""
 
 
 class _Peek(msgspec.Struct):

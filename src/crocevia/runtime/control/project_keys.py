@@ -17,12 +17,15 @@ _SHOWN = 8  # characters of a key that are shown afterwards
 
 
 class ProjectKeyRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A key as it is remembered. id: its digest. prefix: how it begins. expires_at: Unix seconds, None for never."""
+    """A key as it is remembered."""
 
     id: str
+    """Its digest."""
     prefix: str
+    """How it begins."""
     created_at: float
     expires_at: float | None
+    """Unix seconds, None for never."""
 
 
 def keys(tx: Transaction, project: str, now: float) -> list[ProjectKeyRow]:

@@ -25,15 +25,14 @@ _MAIN: Final = "main"
 
 
 class Roster(msgspec.Struct, frozen=True):
-    """A user's agents by name (lower case, too). default: who answers when nobody is named; None: nobody is.
-
-    workspace_id: the user's first; None: there is none.
-    """
+    """A user's agents by name (lower case, too)."""
 
     agents: dict[str, StoredAgent]
     default: StoredAgent | None
+    """Who answers when nobody is named; None: nobody is."""
     read_at: float
     workspace_id: str | None = None
+    """The user's first; None: there is none."""
 
     def find(self, name: str) -> StoredAgent | None:
         return self.agents.get(name) or self.agents.get(name.lower())

@@ -19,14 +19,16 @@ _REASON = 200  # characters
 
 
 class DayRow(msgspec.Struct, frozen=True, kw_only=True):
-    """USD. corrected: part of `spent`. unpriced: answered calls whose cost nobody knows."""
+    """USD."""
 
     day: str
     spent: float
     reserved: float
     corrected: float
+    """Part of `spent`."""
     calls: int
     unpriced: int
+    """Answered calls whose cost nobody knows."""
 
 
 class SpendingReport(msgspec.Struct, frozen=True, kw_only=True):

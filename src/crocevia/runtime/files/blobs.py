@@ -26,12 +26,13 @@ _HEAD: Final = 64 * 1024
 
 
 class Received(msgspec.Struct, frozen=True, kw_only=True):
-    """Bytes on the disk that are nobody's yet. head: the first 64 KiB."""
+    """Bytes on the disk that are nobody's yet."""
 
     aside: Path
     size: int
     sha256: str
     head: bytes
+    """The first 64 KiB."""
 
     def __repr__(self) -> str:
         return f"Received(size={self.size})"

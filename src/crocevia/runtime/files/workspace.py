@@ -42,12 +42,14 @@ _FILE: Final = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBL
 
 
 class WorkspaceEntry(msgspec.Struct, frozen=True, kw_only=True):
-    """A file or a folder. size: bytes; 0 for folders. modified_at: Unix seconds, None for a folder not there yet."""
+    """A file or a folder."""
 
     name: str
     folder: bool
     size: int
+    """Bytes; 0 for folders."""
     modified_at: float | None = None
+    """Unix seconds, None for a folder not there yet."""
 
 
 class WorkspaceFiles:

@@ -32,10 +32,11 @@ _NOTED: Final = 20  # losses that a record lists
 
 
 class Loss(msgspec.Struct, frozen=True):
-    """The blocks of the message at `index` are not sent. why: `missing`, `edited`, `unrecognised`, …"""
+    """The blocks of the message at `index` are not sent."""
 
     index: int
     why: str
+    """`missing`, `edited`, `unrecognised`, …"""
 
 
 class RoutingRequest(msgspec.Struct, frozen=True, kw_only=True):
