@@ -245,5 +245,6 @@ def test_a_flood_of_refused_bodies_leaves_no_memory_behind(server: LiveServer) -
 
 
 @pytest.mark.torture
+@pytest.mark.timeout(900)
 def test_a_flood_of_five_thousand_requests_leaves_no_memory_behind(server: LiveServer) -> None:
     run(check(server, 2300, 100), timeout=900)

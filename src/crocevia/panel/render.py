@@ -87,6 +87,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        auto_reload=False,  # else each page looks at the file of each template
     )
     made.globals.update(icons=ICONS, favicon=FAVICON, static=static_path, navigation=NAVIGATION)
     return made
