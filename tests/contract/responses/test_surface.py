@@ -62,6 +62,19 @@ def test_too_many_wrong_secrets_lock_their_address_out(tmp_path: Path) -> None:
     run(scene(), timeout=30)
 
 
+@requirement("R-AUTH-1")
+def test_a_network_of_ipv6_is_one_address_and_its_neighbours_are_others(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with house(tmp_path) as home:
+            for number in range(10):
+                peer = f"2001:db8:1:2:{number:x}::{number + 1:x}"
+                assert (await home.ask("/v1/responses", BODY, token="wrong", peer=peer)).status == 401
+            assert (await home.ask("/v1/responses", BODY, peer="2001:db8:1:2:ffff::1")).status == 429
+            assert (await home.ask("/v1/responses", BODY, peer="2001:db8:1:3::1")).status == 200
+
+    run(scene(), timeout=30)
+
+
 @requirement("R-AUTH-1", "R-AUTH-3")
 def test_scopes_bind_only_those_whose_identity_is_carried(tmp_path: Path) -> None:
     async def scene() -> None:
