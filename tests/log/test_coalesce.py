@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crocevia.log import Coalescer, Piece
-from crocevia.log.coalesce import SIZE, WINDOW
+from crocevia.log.coalesce import BEGINNING, SIZE, STEADY, WINDOW
 
 
 def test_the_first_token_of_each_kind_goes_out_at_once() -> None:
@@ -21,6 +21,19 @@ def test_later_tokens_wait_for_the_window() -> None:
     assert coalescer.due == 0.001 + WINDOW
     assert coalescer.add("text", "C", 0.002) == []
     assert coalescer.add("text", "D", 0.001 + WINDOW) == [Piece("text", "BCD")]
+
+
+def test_a_long_answer_is_told_ten_times_a_second() -> None:
+    coalescer, told = Coalescer(), 0
+    for millisecond in range(0, 10_000, 5):
+        told += len(coalescer.add("text", "word ", millisecond / 1000))
+    assert BEGINNING / WINDOW * 0.8 < told < BEGINNING / WINDOW + 9 / STEADY + 2
+
+
+def test_what_a_provider_says_at_once_is_several_pieces() -> None:
+    coalescer = Coalescer()
+    said = coalescer.add("text", "x" * 25_000, 0.0)
+    assert [len(piece.text) for piece in said] == [10_000, 10_000, 5_000]
 
 
 def test_four_kilobytes_do_not_wait() -> None:

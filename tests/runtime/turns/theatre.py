@@ -66,6 +66,7 @@ class Watcher:
                 self.pings += 1
             else:
                 assert event["seq"] == (self.events[-1]["seq"] + 1 if self.events else event["seq"])
+                assert not self.events or event["ts"] >= self.events[-1]["ts"], "time goes backwards"
                 assert f"id: {self.headers['x-envai-stream-epoch']}:{event['seq']}".encode() in lines
                 self.events.append(event)
         self._news.set()

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from msgspec import Raw
+from msgspec.structs import replace
 
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.calls import CallState
@@ -23,21 +24,27 @@ def advance(turn: Turn, fact: e.Entry | None, at: int) -> list[e.Entry]:
     """Apply `fact` and what follows from it; return those entries, to be appended in one transaction, in order.
 
     A fact that answers nothing any more (a late result, a second answer) is dropped: the list is empty.
-    None: nothing happened but the time. After a failed append this `turn` is ahead of its journal: rebuild it.
+    None: nothing happened but the time. What is said to a turn counts as of `at`, and is noted no earlier than what
+    the turn has noted already. After a failed append this `turn` is ahead of its journal: rebuild it.
     """
     entries: list[e.Entry] = []
     if fact is not None:
         accepts = _ACCEPTS.get(type(fact))
         if accepts is None or turn.ended or not accepts(turn, fact):
             return []
-        turn.apply(fact)
-        entries.append(fact)
+        entries.append(_note(turn, fact))
         if type(fact) in e.DELTAS:
             return entries
     while (entry := next_entry(turn, at)) is not None:
-        turn.apply(entry)
-        entries.append(entry)
+        entries.append(_note(turn, entry))
     return entries
+
+
+def _note(turn: Turn, entry: e.Entry) -> e.Entry:
+    if entry.at < turn.latest:
+        entry = replace(entry, at=turn.latest)
+    turn.apply(entry)
+    return entry
 
 
 def open_turn(

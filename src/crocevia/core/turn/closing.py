@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import msgspec
+
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.calls import CallState, TurnCall
 from crocevia.core.turn.instance import Instance
@@ -132,12 +134,20 @@ _STEPS = (_start, _stop_model, _stop_questions, _stop_calls, _tell_failure)
 
 
 def _last_words(turn: Turn, instance: Instance, at: int) -> e.Entry | None:
-    if instance.reasoning:
-        words = "\n\n".join(instance.reasoning)
+    words = "\n\n".join(instance.reasoning)
+    if words and _fits(words):
         return e.ReasoningDone(turn=turn.id, at=at, agent=instance.agent, text=words)
-    if not instance.text_done:
+    if not instance.text_done and _fits(instance.text):
         return e.TextDone(turn=turn.id, at=at, agent=instance.agent, text=instance.text)
     return None
+
+
+LARGEST_TEXT = 2_000_000
+"""Bytes of one event's text as JSON: clients give up at frames of 2 MiB. A longer text is what its deltas say."""
+
+
+def _fits(text: str) -> bool:
+    return len(text) * 6 <= LARGEST_TEXT or len(msgspec.json.encode(text)) <= LARGEST_TEXT
 
 
 def _done(turn: Turn, instance: Instance, status: Status, at: int) -> e.Entry:

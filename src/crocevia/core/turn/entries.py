@@ -289,7 +289,7 @@ class ModelAnswered(EntryBase, frozen=True, kw_only=True, tag="model.answered"):
     reasoning: str = ""
     calls: tuple[ToolCall, ...] = ()
     unreadable: tuple[int, ...] = ()
-    """Places of calls whose arguments were no JSON object: they do not run, and the model is told."""
+    """Places of calls whose arguments were no JSON object, or too long: they do not run, and the model is told."""
     opaque: Opaque | None = None
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -306,6 +306,8 @@ class ModelFailed(EntryBase, frozen=True, kw_only=True, tag="model.failed"):
     code: str
     message: str = ""
     retryable: bool = False
+    retry_at: int | None = None
+    """When the next attempt may begin, ms UTC, where the failure said so."""
     interrupted: bool = False
     usage: Usage = Usage()
     cost_usd: float | None = None
@@ -425,6 +427,8 @@ Invocation: TypeAlias = ModelAnswered | ModelFailed | TitleAnswered | ContextAns
 
 INVOCATIONS = (ModelAnswered, ModelFailed, TitleAnswered, ContextAnswered)
 TERMINAL = (TurnCompleted, TurnCancelled, TurnFailed)
+DELTA_CHARACTERS = 10_000
+"""Of one delta."""
 DELTAS: frozenset[type] = frozenset({AgentTextDelta, AgentReasoningDelta, ToolDelta})
 PUBLIC: frozenset[type] = frozenset(Public.__args__)
 PRIVATE: frozenset[type] = frozenset(Private.__args__)

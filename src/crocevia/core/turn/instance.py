@@ -47,8 +47,9 @@ class Instance:
         "new_context",
         "notes",
         "reasoning",
-        "repeat_text",
         "reset_attempt",
+        "retold",
+        "retry_at",
         "started",
         "step",
         "stop",
@@ -81,6 +82,8 @@ class Instance:
         """ms UTC; None: delegated, not at work yet."""
         self.step = 0
         self.attempt = 1
+        self.retry_at: int | None = None
+        """When the next attempt may begin, ms UTC, where the last failure said so."""
         self.interruptions = 0
         self.context_tokens = 0
         self.compacted_at = -1
@@ -96,8 +99,8 @@ class Instance:
         """Readers have seen deltas of the call under way."""
         self.reset_attempt: int | None = None
         """The lost attempt whose deltas are to be taken back."""
-        self.repeat_text = False
-        """The text of earlier steps is to be sent again, after a reset."""
+        self.retold: int | None = None
+        """How much of the text of earlier steps was sent again after a reset; None: all that is to be."""
         self.text_done = False
         self.failure_reported = False
         self.done = False
@@ -179,7 +182,7 @@ class Instance:
                 self.failure = ("limit_interruptions", f"interruptions limit {interruptions} reached")
         elif not entry.retryable or entry.attempt >= attempts:
             self.failure = (entry.code, entry.message)
-        self.attempt = entry.attempt + 1
+        self.attempt, self.retry_at = entry.attempt + 1, entry.retry_at
 
     def apply_context(self, entry: e.ContextAnswered) -> None:
         self.compacting = False

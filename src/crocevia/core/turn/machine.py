@@ -39,6 +39,8 @@ class Turn:
         self.input = ""
         self.files: tuple[FilePart, ...] = ()
         self.opened_at = 0
+        self.latest = 0
+        """The moment of its newest entry, ms UTC; none goes before it."""
         self.root_id = ""
         self.instances: dict[str, Instance] = {}
         self.calls: dict[str, TurnCall] = {}
@@ -61,6 +63,7 @@ class Turn:
             _APPLY[type(entry)](self, entry)
         except KeyError:
             raise e.Unreadable(f"{e.type_of(entry)} about something unknown") from None
+        self.latest = max(self.latest, entry.at)
 
     # --- reading ---------------------------------------------------------------------------------------------
 
@@ -275,12 +278,15 @@ def _reasoning_done(turn: Turn, entry: e.ReasoningDone) -> None:
 
 def _spoke(turn: Turn, entry: e.AgentTextDelta | e.AgentReasoningDelta) -> None:
     instance = turn.instances[entry.agent.instance_id]
-    instance.streamed, instance.repeat_text = instance.inflight, False
+    instance.streamed = instance.inflight
+    if instance.retold is not None and isinstance(entry, e.TextDelta):
+        told = instance.retold + len(entry.delta)
+        instance.retold = told if told < len(instance.text) else None
 
 
 def _reset(turn: Turn, entry: e.TextReset) -> None:
     instance = turn.instances[entry.agent.instance_id]
-    instance.reset_attempt, instance.repeat_text = None, bool(instance.texts)
+    instance.reset_attempt, instance.retold = None, 0 if instance.texts else None
 
 
 def _remark(turn: Turn, entry: e.Entry) -> None:
@@ -309,7 +315,7 @@ def _model_answered(turn: Turn, entry: e.ModelAnswered) -> None:
         call_id = derive("tc", entry.at, turn.id, instance.id, entry.step, index)
         call = TurnCall(call_id, instance.id, tool, kind_of(turn.plan, instance.card.tools, tool.name), entry.at)
         if index in entry.unreadable:
-            call.refusal = ("invalid_arguments", "the arguments were no JSON object that can be read; nothing was done")
+            call.refusal = ("invalid_arguments", "the arguments were no JSON object, or far too long; nothing was done")
         instance.calls.append(call)
         turn.calls[call_id] = call
     instance.settle()

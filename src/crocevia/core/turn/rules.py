@@ -64,8 +64,9 @@ def reset_text(turn: Turn, at: int) -> e.Entry | None:
             continue
         if instance.reset_attempt is not None:
             return e.TextReset(turn=turn.id, at=at, agent=instance.agent, attempt=instance.attempt)
-        if instance.repeat_text:
-            return e.AgentTextDelta(turn=turn.id, at=at, agent=instance.agent, delta=instance.text)
+        if instance.retold is not None:
+            piece = instance.text[instance.retold : instance.retold + e.DELTA_CHARACTERS]
+            return e.AgentTextDelta(turn=turn.id, at=at, agent=instance.agent, delta=piece)
     return None
 
 

@@ -29,7 +29,6 @@ from crocevia.core.turn import entries as e
 from crocevia.core.usage import Usage
 from crocevia.runtime.calls import just_ends
 from crocevia.runtime.gateway import Call, Cut
-from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.driver import Driver
 
 MAX_WAITING: Final = 256  # batches that may wait for a slow reader
@@ -363,7 +362,7 @@ class AgentRun:
             return
         driver = self._turn.driver()
         if driver is not None and driver.turn.id == self._turn.id:
-            driver.post(e.CancelAsked(turn=self._turn.id, at=now_ms(), reason="client"))
+            driver.post(e.CancelAsked(turn=self._turn.id, at=driver.now(), reason="client"))
         if self._output.call is not None:
             self._output.call.interrupt(self.cut or Cut.CLIENT_GONE)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Callable, Container
 from typing import Final
 
 import msgspec
@@ -14,10 +14,10 @@ from crocevia.core.ids import ulid
 from crocevia.core.messages import Opaque, ToolCall
 from crocevia.core.texts import render
 from crocevia.core.turn import entries as e
+from crocevia.core.turn.closing import LARGEST_TEXT
 from crocevia.core.turn.instance import Instance
 from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call
-from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.signing import canonical
 
 _RETRYABLE: Final = frozenset(
@@ -67,14 +67,21 @@ class ModelAttempt(msgspec.Struct, frozen=True):
     instance: str
     step: int
     attempt: int
+    now: Callable[[], int]
+    """Milliseconds UTC, as the turn counts them."""
 
     def started(self) -> e.ModelStarted:
-        return e.ModelStarted(turn=self.turn, at=now_ms(), instance=self.instance, step=self.step, attempt=self.attempt)
+        return e.ModelStarted(
+            turn=self.turn, at=self.now(), instance=self.instance, step=self.step, attempt=self.attempt
+        )
 
-    def failed(self, fault: Fault, cost: CallCost) -> e.ModelFailed:
+    def failed(self, fault: Fault, cost: CallCost, pause: float | None = None) -> e.ModelFailed:
+        """pause: seconds until the next attempt, where this failure says so."""
+        at = self.now()
         return e.ModelFailed(
             turn=self.turn,
-            at=now_ms(),
+            at=at,
+            retry_at=None if pause is None else at + int(pause * 1000),
             instance=self.instance,
             step=self.step,
             attempt=self.attempt,
@@ -95,7 +102,7 @@ class ModelAttempt(msgspec.Struct, frozen=True):
         calls, unreadable = _readable_calls(answer.tool_calls, broken, callers)
         return e.ModelAnswered(
             turn=self.turn,
-            at=now_ms(),
+            at=self.now(),
             instance=self.instance,
             step=self.step,
             attempt=self.attempt,
@@ -114,7 +121,9 @@ class ModelAttempt(msgspec.Struct, frozen=True):
 def _readable_calls(
     calls: tuple[ToolCall, ...], broken: str | None, callers: Container[str]
 ) -> tuple[tuple[ToolCall, ...], tuple[int, ...]]:
-    """The calls as every engine takes them back, and the places of those whose arguments were no JSON object."""
+    """The calls as every engine takes them back, and the places of those that cannot be made: their arguments were no
+    JSON object, or more than an event can hold.
+    """
     if broken is not None:
         lost = ToolCall(id=f"call_{ulid().lower()}", name=broken, arguments=msgspec.Raw())
         calls = (*calls, lost)
@@ -128,6 +137,8 @@ def _readable_calls(
 
 
 def _is_object(tool_call: ToolCall) -> bool:
+    if len(tool_call.arguments) > LARGEST_TEXT:
+        return False
     try:
         return canonical(tool_call.arguments).startswith(b"{")
     except ValueError:

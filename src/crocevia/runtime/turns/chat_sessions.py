@@ -22,6 +22,22 @@ NODE: Final = "local"
 LEASE_MS: Final = 24 * 3_600_000  # one process serves a home: nobody else can ask
 
 
+class TurnClock:
+    """Milliseconds UTC that no step of the system's clock reaches: read from it once, then counted."""
+
+    __slots__ = ("_began", "_since")
+
+    def __init__(self) -> None:
+        self.set(0)
+
+    def set(self, latest: int) -> None:
+        """Begin at the system's time, but not before `latest`."""
+        self._began, self._since = max(now_ms(), latest), time.monotonic_ns()
+
+    def now(self) -> int:
+        return self._began + (time.monotonic_ns() - self._since) // 1_000_000
+
+
 class ContextUnavailable(GatewayError):
     """A chat's journal cannot be read. Nothing is guessed from it."""
 
@@ -58,7 +74,7 @@ class RunObserver(Protocol):
 class ChatSession:
     """One chat in memory."""
 
-    __slots__ = ("chat", "costs", "fence", "fold", "last_command", "observer", "running")
+    __slots__ = ("chat", "clock", "costs", "fence", "fold", "last_command", "observer", "running")
 
     def __init__(self, chat: Chat, fence: Fence, entries: list[e.Entry]) -> None:
         self.chat = chat
@@ -69,7 +85,10 @@ class ChatSession:
         """Drives the turn."""
         self.observer: RunObserver | None = None
         """Of the turn, where it is a run whose caller waits."""
+        self.clock = TurnClock()
+        """Set when a turn is opened, or resumed by another process."""
         self.rebuild(entries)
+        self.set_clock()
 
     def rebuild(self, entries: list[e.Entry]) -> None:
         """From the journal. Raises Unreadable."""
@@ -77,6 +96,9 @@ class ChatSession:
         self.costs = CostCounter()
         opened = [at for at, entry in enumerate(entries) if isinstance(entry, e.TurnOpened)]
         self.costs.add(entries[opened[-1] if opened else 0 :])
+
+    def set_clock(self) -> None:
+        self.clock.set(0 if self.fold.turn is None else self.fold.turn.latest)
 
     @property
     def title(self) -> str | None:

@@ -13,7 +13,7 @@ from crocevia.core.turn import Turn, advance, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn import wants as w
 from crocevia.log import Appended, Command, Effect, Fence
-from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
+from crocevia.runtime.turns.chat_sessions import ChatSession
 from crocevia.runtime.turns.commands import fact_of
 from crocevia.runtime.turns.effects import effects_of
 
@@ -70,6 +70,10 @@ class Driver:
         self._running: dict[w.Want, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
 
+    def now(self) -> int:
+        """Milliseconds UTC, as this turn counts them."""
+        return self.session.clock.now()
+
     def post(self, fact: e.Entry) -> None:
         """Something happened."""
         self._put(InboxItem(fact))
@@ -113,12 +117,12 @@ class Driver:
 
     async def recover(self, *, resume: bool) -> None:
         """Settle what a former process left, as of before what has been posted since: read that first."""
-        at = min([now_ms(), *(item.fact.at for item in self._inbox)])
+        at = min([self.now(), *(item.fact.at for item in self._inbox)])
         await self.append(recover(self.turn, at, resume=resume))
 
     async def close_turn(self) -> None:
         """Close a turn that is to end."""
-        self.post(e.TurnClosing(turn=self.turn.id, at=now_ms()))
+        self.post(e.TurnClosing(turn=self.turn.id, at=self.now()))
         await self._apply_inbox()
 
     async def append(self, entries: list[e.Entry], extra: Iterable[Effect] = ()) -> None:
@@ -146,11 +150,11 @@ class Driver:
         self._inbox.clear()
         for item in inbox:
             self._applied = max(self._applied, item.command)
-            new = advance(self.turn, item.fact, item.moment(now_ms()))
+            new = advance(self.turn, item.fact, item.moment(self.now()))
             entries += new
             if item.accepted is not None:
                 accepted.append((item.accepted, bool(new)))
-        entries += advance(self.turn, None, now_ms())
+        entries += advance(self.turn, None, self.now())
         await self.append(entries)
         for future, counted in accepted:
             if not future.done():
@@ -162,7 +166,7 @@ class Driver:
             await self._wakeup.wait()
             return
         try:
-            async with asyncio.timeout(max(0, deadline - now_ms()) / 1000):
+            async with asyncio.timeout(max(0, deadline - self.now()) / 1000):
                 await self._wakeup.wait()
         except TimeoutError:
             return
@@ -182,7 +186,9 @@ class Driver:
             self._on_fault(type(want).__name__, error)
             if not self.detached:
                 self.post(
-                    e.TurnFailing(turn=self.turn.id, at=now_ms(), code="internal", message="something went wrong here")
+                    e.TurnFailing(
+                        turn=self.turn.id, at=self.now(), code="internal", message="something went wrong here"
+                    )
                 )
 
     def _stop(self, task: asyncio.Task[None]) -> None:

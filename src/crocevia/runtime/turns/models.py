@@ -28,7 +28,7 @@ from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Call, CallDraft, Gateway, Route
 from crocevia.runtime.turns import attachments, prompts
 from crocevia.runtime.turns.attempts import AGENT_GONE, INTERRUPTED, CallCost, ModelAttempt, cost_of, fault_of
-from crocevia.runtime.turns.chat_sessions import RunObserver, now_ms
+from crocevia.runtime.turns.chat_sessions import RunObserver
 from crocevia.runtime.turns.driver import Driver
 from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.turn_setup import AgentSetup, TurnSetup
@@ -57,18 +57,16 @@ class ModelRunner:
         self._settings = settings
         self._budget = budget
         self._observer = observer
-        self._retry_after: dict[str, float] = {}
         self._asked = asyncio.Event()
         """Set once the first call of an agent is admitted or refused: the title's money comes after the answer's."""
         self._titled = asyncio.Event()
         self._title_overdue = asyncio.Event()
 
     async def call_model(self, driver: Driver, want: w.CallModel) -> None:
-        attempt = ModelAttempt(driver.turn.id, want.instance, want.step, want.attempt)
+        attempt = ModelAttempt(driver.turn.id, want.instance, want.step, want.attempt, driver.now)
         instance = driver.turn.instances[want.instance]
         if want.attempt > 1:
-            backoff = FIRST_BACKOFF * 2 ** min(want.attempt - 2, 4)
-            await asyncio.sleep(self._retry_after.pop(instance.id, backoff))
+            await asyncio.sleep(_backoff(driver, instance))
         if not await driver.commit(attempt.started()):
             return
         agent = self._setup.agents.get(instance.agent.name)
@@ -112,8 +110,8 @@ class ModelRunner:
                 return  # the next process tries it again
             if self._observer is not None:
                 self._observer.call_failed(error)
-            self._retry_after[instance.id] = min(float(error.retry_after or FIRST_BACKOFF), MAX_BACKOFF)
-            driver.post(attempt.failed(fault_of(error), cost_of(call, instance)))
+            pause = min(float(error.retry_after or FIRST_BACKOFF), MAX_BACKOFF)
+            driver.post(attempt.failed(fault_of(error), cost_of(call, instance), pause))
 
     async def _stream(self, driver: Driver, call: Call, writer: DeltaWriter) -> str | None:
         """Hear the answer out. The tool whose arguments could not be read, if that ended it."""
@@ -158,7 +156,7 @@ class ModelRunner:
             await call.run(COMPACTION_SECONDS)
         finally:
             if not driver.detached:
-                driver.post(_summary(turn, instance, call))
+                driver.post(_summary(driver, instance, call))
 
     async def make_title(self, driver: Driver, want: w.MakeTitle) -> None:
         turn = driver.turn
@@ -176,7 +174,7 @@ class ModelRunner:
                 driver.post(
                     e.TitleAnswered(
                         turn=turn.id,
-                        at=now_ms(),
+                        at=driver.now(),
                         title=normalise_title(call.text.strip("\"'«»“” ")),
                         usage=cost.usage,
                         cost_usd=cost.cost_usd,
@@ -252,8 +250,15 @@ class ModelRunner:
         return UtilityCall(instance, open_call)
 
 
+def _backoff(driver: Driver, instance: Instance) -> float:
+    """Seconds until the next attempt, also when another process heard how long to wait."""
+    if instance.retry_at is None:
+        return float(FIRST_BACKOFF * 2 ** min(instance.attempt - 2, 4))
+    return min(max(0, instance.retry_at - driver.now()) / 1000, MAX_BACKOFF)
+
+
 def _fail_turn(driver: Driver, code: str, message: str) -> None:
-    driver.post(e.TurnFailing(turn=driver.turn.id, at=now_ms(), code=code, message=message))
+    driver.post(e.TurnFailing(turn=driver.turn.id, at=driver.now(), code=code, message=message))
 
 
 def _requested(request: RunRequest, agent: AgentSetup, messages: tuple[Message, ...], instance: Instance) -> CallDraft:
@@ -292,12 +297,12 @@ def _tool_choice(instance: Instance, agent: AgentSetup) -> ToolChoice:
     return ToolChoice()
 
 
-def _summary(turn: Turn, instance: Instance, call: UtilityCall) -> e.ContextAnswered:
-    text, cost = call.text, call.cost
+def _summary(driver: Driver, instance: Instance, call: UtilityCall) -> e.ContextAnswered:
+    turn, text, cost = driver.turn, call.text, call.cost
     task = turn.input if instance.id == turn.root_id else instance.task
     return e.ContextAnswered(
         turn=turn.id,
-        at=now_ms(),
+        at=driver.now(),
         instance=instance.id,
         items=(prompts.summary(f"{text}\n\nThe request under way:\n{task}"),) if text else (),
         summary=text,
@@ -359,7 +364,9 @@ class DeltaWriter:
     def _post(self, pieces: list[Piece]) -> None:
         for piece in pieces:
             make = e.AgentTextDelta if piece.kind == "text" else e.AgentReasoningDelta
-            self._driver.post(make(turn=self._driver.turn.id, at=now_ms(), agent=self._agent, delta=piece.text))
+            self._driver.post(
+                make(turn=self._driver.turn.id, at=self._driver.now(), agent=self._agent, delta=piece.text)
+            )
 
 
 class UtilityCall:

@@ -16,7 +16,7 @@ from crocevia.core.turn.run_request import RunRequest
 from crocevia.log import Appended, Command, Effect, Fence
 from crocevia.runtime import session_turns
 from crocevia.runtime.turns.agent_run import AgentRun, RunEvent, RunOutput, RunTurn, StepEnded, Work
-from crocevia.runtime.turns.chat_sessions import ChatSession, now_ms
+from crocevia.runtime.turns.chat_sessions import ChatSession
 from crocevia.runtime.turns.contexts import check_idle
 from crocevia.runtime.turns.supervisor import Supervisor
 from crocevia.runtime.turns.turn_setup import TurnSetup
@@ -129,7 +129,7 @@ class RunService:
         setup = await supervisor.single_agent_setup(spec.agent, spec.workspace_id, spec.request, self._limits(spec))
         session = _unrecorded_session(spec)
         turn = session.fold.open()
-        open_turn(turn, spec.turn_id, setup.plan, spec.input, now_ms(), request=spec.request)
+        open_turn(turn, spec.turn_id, setup.plan, spec.input, session.clock.now(), request=spec.request)
         output = _output(spec, sole_reader=True)
         driver = supervisor.new_driver(_NULL_JOURNAL, session, turn, setup, output)
         run_turn = RunTurn(spec.turn_id, driver=lambda: driver, terminal=lambda: turn.terminal)
@@ -160,15 +160,16 @@ class RunService:
     async def _begin(self, spec: RunSpec, position: ChatPosition, session: ChatSession, setup: TurnSetup) -> AgentRun:
         supervisor, chat_id = self._supervisor, session.chat.id
         output = _output(spec, sole_reader=False)
+        session.set_clock()
         try:
             renewed = position.renewed and session.fold.history != spec.history
             if renewed or (position.chat_id is None and spec.history):
-                context = e.ContextReplaced(turn="", at=now_ms(), items=spec.history)
+                context = e.ContextReplaced(turn="", at=session.clock.now(), items=spec.history)
                 await supervisor.log.append(session.fence, [context])
                 session.fold.apply(context)
             turn, before = session.fold.open(), session.fold.totals
             entries = open_turn(
-                turn, spec.turn_id, setup.plan, spec.input, now_ms(), before=before, request=spec.request
+                turn, spec.turn_id, setup.plan, spec.input, session.clock.now(), before=before, request=spec.request
             )
             task = await supervisor.begin(session, setup, entries, observer=output)
         except BaseException:

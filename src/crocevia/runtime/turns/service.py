@@ -162,7 +162,8 @@ class Turns:
         wire: int,
         attachments: tuple[Raw, ...],
     ) -> str:
-        chat, at = session.chat, now_ms()
+        session.set_clock()
+        chat, at = session.chat, session.clock.now()
         setup = await self._supervisor.team_setup(chat, title=session.title is None)
         if attachments:
             ids = [part.data.decode() for part in placeholders(attachments)]
@@ -254,7 +255,9 @@ class Turns:
     async def _command(
         self, chat_id: str, turn_id: str, kind: CommandKind, key: str, payload: bytes
     ) -> Created | Duplicate | Closed:
-        outcome = await self._log.put_command(chat_id, kind, key, payload, now_ms(), turn=turn_id)
+        driver = self._supervisor.drivers.get(chat_id)
+        at = now_ms() if driver is None else driver.now()
+        outcome = await self._log.put_command(chat_id, kind, key, payload, at, turn=turn_id)
         driver = self._supervisor.drivers.get(chat_id)
         if driver is not None and isinstance(outcome, Created):
             await driver.read_commands()

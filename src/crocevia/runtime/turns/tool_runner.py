@@ -13,7 +13,6 @@ from crocevia.core.turn import wants as w
 from crocevia.core.turn.calls import CallState
 from crocevia.core.turn.ids import derive
 from crocevia.runtime.signing_keys import Signer
-from crocevia.runtime.turns.chat_sessions import now_ms
 from crocevia.runtime.turns.driver import Driver
 from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.signing import sign_call
@@ -34,9 +33,9 @@ class ToolRunner:
     async def run_tool(self, driver: Driver, want: w.RunTool) -> None:
         turn = driver.turn
         call = turn.calls[want.call_id]
-        started = now_ms()
+        started = driver.now()
         result = await self._run(driver, call.tool.name, call.tool.arguments)
-        at, agent = now_ms(), turn.instances[call.instance].agent
+        at, agent = driver.now(), turn.instances[call.instance].agent
         artifact = result.artifact
         if artifact is not None:
             artifact_id = derive("art", at, turn.id, call.id)
@@ -71,15 +70,15 @@ class ToolRunner:
         call = driver.turn.calls[want.call_id]
         if call.state is CallState.PROPOSED:
             signature = sign_call(self._signer, call.id, call.tool.name, call.tool.arguments)
-            driver.post(request_client(driver.turn, call.id, signature, now_ms()))
+            driver.post(request_client(driver.turn, call.id, signature, driver.now()))
 
     async def start_child(self, driver: Driver, want: w.StartChild) -> None:
         turn = driver.turn
-        driver.post(e.AgentStarted(turn=turn.id, at=now_ms(), agent=turn.instances[want.instance].agent))
+        driver.post(e.AgentStarted(turn=turn.id, at=driver.now(), agent=turn.instances[want.instance].agent))
 
     async def end(self, driver: Driver, want: w.End) -> None:
         await driver.wait_stopped(self._settings.stop_seconds)
-        driver.post(e.TurnClosing(turn=driver.turn.id, at=now_ms()))
+        driver.post(e.TurnClosing(turn=driver.turn.id, at=driver.now()))
 
 
 def _context(driver: Driver) -> ToolContext:
@@ -88,7 +87,7 @@ def _context(driver: Driver) -> ToolContext:
     async def set_title(title: str) -> bool:
         if title == (driver.turn.title or driver.session.title):
             return False
-        return await driver.commit(e.ChatTitleUpdated(turn=driver.turn.id, at=now_ms(), title=title))
+        return await driver.commit(e.ChatTitleUpdated(turn=driver.turn.id, at=driver.now(), title=title))
 
     return ToolContext(workspace_id=chat.workspace_id, chat_id=chat.id, user_id=chat.user_id, set_title=set_title)
 
