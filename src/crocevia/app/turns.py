@@ -38,6 +38,7 @@ async def open_turns(
         ),
         on_fault=lambda where, error: log.error("a turn met a fault", at=where, error=type(error).__name__),
     )
+    control.catalogue.subscribe(lambda before, after: turns.look_again())
     try:
         await turns.start()
         yield turns

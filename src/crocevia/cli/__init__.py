@@ -19,6 +19,7 @@ _COMMANDS: Final = {
     "costs": ("costs", "Costs of turns whose price was not known when they ran: reconcile."),
     "panel": ("panel", "A new setup link for the panel."),
     "keys": ("keys", "The keys that sign API keys and requests to client tools: list, rotate, remove."),
+    "waiting": ("waiting", "What turns wait for: list, and end what nobody answers."),
     "model": ("model", "The weights of the embedded model."),
     "doctor": ("doctor", "Check settings, store, engines, and a stream as a caller sees it."),
     "ask": ("ask", "Put one question and stream the answer."),

@@ -55,6 +55,12 @@ def create_log(tx: Transaction, chat: str) -> None:
     tx.connection.execute("INSERT OR IGNORE INTO chat_logs (chat, epoch) VALUES (?, ?)", (chat, ulid()))
 
 
+def put_command(tx: Transaction, chat: str, command: Command) -> Outcome:
+    """See `values.Log.put_command`, in a transaction of the caller's. Its `id` is given here."""
+    state = _state(tx, chat)
+    return put(tx, state.id, state.turn, command)
+
+
 def entries_of(tx: Transaction, chat: str) -> Iterator[Entry]:
     """All that the chat's log keeps, in order. Raises Unreadable."""
     for (body,) in tx.connection.execute(_REPLAY, (chat,)):
@@ -164,11 +170,8 @@ class SqliteLog:
     async def put_command(
         self, chat: str, kind: CommandKind, key: str, payload: bytes, at: int, *, turn: str | None = None
     ) -> Outcome:
-        def work(tx: Transaction) -> Outcome:
-            state = _state(tx, chat)
-            return put(tx, state.id, state.turn, Command(0, turn, kind, key, payload, at))
-
-        outcome = await self._write(work)
+        command = Command(0, turn, kind, key, payload, at)
+        outcome = await self._write(lambda tx: put_command(tx, chat, command))
         self._hints.give(chat, self._hub.head(chat))
         return outcome
 

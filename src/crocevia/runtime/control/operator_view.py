@@ -58,6 +58,7 @@ class WaitingRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Something a turn waits for."""
 
     id: str
+    turn: str
     kind: Literal["approval", "tool"]
     chat_id: str
     user_id: str
@@ -201,6 +202,7 @@ def _asked(tx: Transaction, chat_id: str, wanted: set[str]) -> dict[str, e.Appro
 def _request(row: Any, asked: e.ApprovalRequest | e.ToolRequest) -> WaitingRequest:
     return WaitingRequest(
         id=row.id,
+        turn=row.turn,
         kind=row.kind,
         chat_id=row.chat_id,
         user_id=row.user_id,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import msgspec
 
 from crocevia.core.turn import Turn
 from crocevia.core.turn import entries as e
+from crocevia.core.turn.questions import failure
 from crocevia.log import Command
 
 
@@ -25,6 +27,16 @@ class ClientToolOutput(msgspec.Struct, frozen=True, kw_only=True):
 class ApprovalDecision(msgspec.Struct, frozen=True, kw_only=True):
     approve: bool
     reason: str = ""
+
+
+def ending(kind: Literal["approval", "tool"], turn: str, key: str, reason: str, at: int) -> Command:
+    """What an operator says to something that nobody answers: the tool failed, the approval is refused."""
+    if kind == "approval":
+        return Command(
+            0, turn, "approval", key, msgspec.json.encode(ApprovalDecision(approve=False, reason=reason)), at
+        )
+    output = bytes(failure("ended_by_operator", reason)).decode()
+    return Command(0, turn, "tool_output", key, msgspec.json.encode(ClientToolOutput(output=output, is_error=True)), at)
 
 
 def fact_of(turn: Turn, command: Command) -> e.Entry | None:

@@ -67,6 +67,7 @@ class Driver:
         self._inbox: deque[InboxItem] = deque()
         self._read = self._applied = session.last_command
         self._wakeup = asyncio.Event()
+        self._unread = False
         self._running: dict[w.Want, asyncio.Task[None]] = {}
         self._stopping: set[asyncio.Task[None]] = set()
 
@@ -88,6 +89,11 @@ class Driver:
         self._inbox.append(item)
         self._wakeup.set()
 
+    def look_again(self) -> None:
+        """Read commands soon."""
+        self._unread = True
+        self._wakeup.set()
+
     async def read_commands(self) -> None:
         """Take in what came from outside."""
         if self.detached:
@@ -105,6 +111,9 @@ class Driver:
         try:
             await self.read_commands()  # those that came before this driver could be told
             while True:
+                if self._unread:
+                    self._unread = False
+                    await self.read_commands()
                 await self._apply_inbox()
                 if self.turn.ended:
                     self.session.last_command = self._applied
@@ -161,6 +170,8 @@ class Driver:
                 future.set_result(counted)
 
     async def _wait(self) -> None:
+        if self._unread:
+            return  # told so after the last look
         deadline = self.turn.deadline
         if deadline is None:
             await self._wakeup.wait()

@@ -103,6 +103,11 @@ class Turns:
         self._supervisor.on_idle = self._hub.wake
         self._hub.end_streams(lambda chat_id: chat_id not in self._supervisor.drivers)
 
+    def look_again(self) -> None:
+        """Another process may have said something to a turn: have every driver read."""
+        for driver in self._supervisor.drivers.values():
+            driver.look_again()
+
     async def close(self) -> None:
         """Stop driving; open turns go on in the next process."""
         self.closed.set()
