@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine
 from itertools import count
 from os import urandom
 from typing import Any, Final, Generic, Literal, NamedTuple, TypeAlias, TypeVar
@@ -149,6 +149,8 @@ class Door(msgspec.Struct, frozen=True, kw_only=True):
     """From the door's error table. What every refusal needs (Retry-After, Allow, …) is added."""
     decode: Callable[[bytes, Any], Any]
     """A body as its operation's type. Raises GatewayError."""
+    about_absent: Callable[[Request[Any], Collection[Operation]], Headers] = lambda request, operations: ()
+    """What is said beside the refusal of a method that an address does not take: headers, from its operations."""
     challenge: bytes = b"Bearer"
     """The WWW-Authenticate of a 401."""
     body_seconds: float = UPLOAD_SECONDS

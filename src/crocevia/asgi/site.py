@@ -94,6 +94,7 @@ class Site:
         answer = preflight(request, methods) if methods and scope["method"] == "OPTIONS" else None
         if answer is None:
             answer = _absent(door, methods)
+            request.answer_headers = lambda: door.about_absent(request, methods.values())
         await _send_response(request, answer, send)
 
     async def _socket(self, found: Found, scope: Scope, receive: Receive, send: Send) -> None:

@@ -27,7 +27,10 @@ _PREAMBLE: Final = """\
 #set table(stroke: 0.5pt + luma(70%), inset: 6pt)
 #set quote(block: true)
 """
-_FONTS: Final = '("Libertinus Serif", "Noto Serif", "Noto Serif CJK SC", "Noto Sans", "DejaVu Sans")'
+_FONTS: Final = (
+    '("Libertinus Serif", "Noto Serif", "Noto Serif CJK SC", "Noto Sans CJK SC", "Noto Sans", "DejaVu Sans", '
+    '"Noto Color Emoji", "Noto Emoji")'
+)
 
 
 def markdown(text: str, title: str) -> str:

@@ -206,9 +206,12 @@ def test_only_text_becomes_a_pdf() -> None:
 def test_content_has_the_contracts_limits() -> None:
     async def work(place: House) -> None:
         files = await space(place)
-        bad: list[Any] = ["", "x" * 1_048_577, "x\n" * 1001, 1, None, [], "\ud800"]
+        bad: list[Any] = ["", "x" * 1_048_577, "y\n" * 600_000, "x\n" * 1001, 1, None, [], "\ud800"]
         for content in bad:
-            assert (await place.call("POST", files, {"path": "/a", "content": content})).status == 422
+            refused = await place.call("POST", files, {"path": "/a", "content": content})
+            large = isinstance(content, str) and len(content) > 1_048_576
+            assert refused.status == 422
+            assert refused.json["error"]["type"] == ("file_too_large" if large else "validation_error"), content
         assert (await place.call("POST", files, {"path": "/MEMORY.md", "content": "x" * 12_001})).status == 422
         assert (await place.call("POST", files, {"path": "/MEMORY.md", "content": "x" * 12_000})).status == 201
         assert (await place.call("POST", files, {"path": "/é", "content": "é" * 524_288})).status == 201

@@ -246,6 +246,17 @@ def test_addresses_and_methods_that_are_not_there_say_so_in_the_same_form() -> N
             assert (await place.call("GET", path)).status == 404, path
         reply = await place.call("PATCH", "/workspaces")
         assert (reply.status, reply.header("allow")) == (405, "GET, POST")
+        assert reply.all("x-envai-contract-version") == []
+        chat = f"/workspaces/{place.made.workspace_id}/chats/cht_01j5abcdefghjkmnpqrstvwxyz"
+        for path, said, acknowledged in (
+            (f"{chat}/attachments", {VERSION: "3"}, "3"),
+            (f"{chat}/attachments", {VERSION: "9"}, "3"),
+            (f"{chat}/completions", {}, "2"),
+            (f"{chat}/completions", {VERSION: "2"}, "2"),
+            (f"{chat}/completions", {VERSION: "3"}, "3"),
+        ):
+            reply = await place.call("PUT", path, headers=said)
+            assert (reply.status, reply.all("x-envai-contract-version")) == (405, [acknowledged]), path
         assert (
             await place.call("GET", f"/workspaces/{place.made.workspace_id}/chats?per_page=1&per_page=2")
         ).status == 422

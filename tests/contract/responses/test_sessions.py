@@ -313,3 +313,25 @@ async def _all(connection: Any) -> Any:
             yield await connection.recv()
     except ConnectionClosed:
         return
+
+
+@requirement("R-SESS-1", "R-STORE-3")
+def test_all_keys_of_a_user_share_sessions_and_answers_and_nobody_else_does(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with upstream(tmp_path, *[whole("hello")] * 6) as (home, provider):
+            mine = []
+            for name in ("one", "two"):
+                made = await home.ask("/api/v1/api-keys", {"name": name}, token=home.secrets.api_key)
+                mine.append(made.json()["data"]["token"])
+            said = {"model": "openclaw", "user": "ann"}
+            first = (await home.ask("/v1/responses", {**said, "input": "I am Ada"}, token=mine[0])).json()
+            await home.ask("/v1/responses", {**said, "input": "who am I?"}, token=mine[1])
+            assert users(sent(provider)) == ["I am Ada", "who am I?"]
+            onward = {"model": "openclaw", "input": "and now?", "previous_response_id": first["id"]}
+            assert (await home.ask("/v1/responses", onward, token=mine[1])).status == 200
+            # The operator, whose token is another identity, has sessions and answers of its own.
+            await home.ask("/v1/responses", {**said, "input": "who am I?"})
+            assert users(sent(provider)) == ["who am I?"]
+            assert (await home.ask("/v1/responses", onward)).status in (400, 404)
+
+    run(scene())

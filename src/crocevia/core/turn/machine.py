@@ -279,7 +279,7 @@ def _reasoning_done(turn: Turn, entry: e.ReasoningDone) -> None:
 def _spoke(turn: Turn, entry: e.AgentTextDelta | e.AgentReasoningDelta) -> None:
     instance = turn.instances[entry.agent.instance_id]
     instance.streamed = instance.inflight
-    if instance.retold is not None and isinstance(entry, e.TextDelta):
+    if instance.retold is not None and isinstance(entry, e.AgentTextDelta):
         told = instance.retold + len(entry.delta)
         instance.retold = told if told < len(instance.text) else None
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from crocevia.asgi import fields
 from crocevia.asgi.document import describing
 from crocevia.asgi.http import Door, Operation
+from crocevia.asgi.types import Headers
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.doors.atp import negotiation
 from crocevia.doors.atp.caller import Request, UserCaller, VersionRule
@@ -47,10 +49,22 @@ def atp_door(control: Control, table: Sequence[Operation] = TABLE) -> Door:
         table=(*rows, *describing(ABOUT, map(described, rows), ADDRESS, PAGE)),
         prefixes=(PREFIX, "/.well-known"),
         authenticate=authenticate,
+        about_absent=_acknowledged,
         refuse=refuse,
         decode=fields.read,
         body_seconds=_BODY_SECONDS,
     )
+
+
+def _acknowledged(request: Request, operations: Collection[Operation]) -> Headers:
+    """A method that is not there is refused in the version that the others of its address speak."""
+    for operation in operations:
+        rule: VersionRule = operation.rule or VersionRule.PLAIN
+        version = None
+        with suppress(GatewayError):
+            version = negotiation.select(rule, request.headers(negotiation.HEADER))
+        return negotiation.acknowledgement(rule, version)
+    return ()
 
 
 async def bearer(keys: ApiKeys, values: list[bytes]) -> Principal:

@@ -40,7 +40,9 @@ def check_text(path: str, text: str) -> None:
         size = len(text.encode())
     except UnicodeEncodeError:
         raise GatewayError(Reason.FILE_NOT_TEXT, param="content") from None
-    if not text or size > MAX_BYTES or text.count("\n") >= MAX_LINES + text.endswith("\n"):
+    if size > MAX_BYTES:
+        raise GatewayError(Reason.FILE_TOO_LARGE, limit=MAX_BYTES)
+    if not text or text.count("\n") >= MAX_LINES + text.endswith("\n"):
         raise GatewayError(Reason.FILE_LIMITS, param="content", lines=MAX_LINES)
     if path == MEMORY and len(text) > MAX_MEMORY:
         raise GatewayError(Reason.MEMORY_LIMIT, param="content", limit=MAX_MEMORY)
