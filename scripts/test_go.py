@@ -59,7 +59,7 @@ def main() -> None:
     if run(environment, "gofmt", "-l", "."):
         sys.exit("these files are not as gofmt writes them")
     run(environment, "go", "vet", "./...")
-    run(environment, "go", "test", "-count=1", *race, "./...")
+    run(environment, "go", "test", "-count=1", "-timeout=120s", *race, "./...")
     run(environment, "go", "test", "-c", *race, "-o", str(DRIVER), ".")
     drivers = [f"python={sys.executable} sdk/python/tests/driver.py async", f"go=env ENVAI_DRIVER=1 {DRIVER}"]
     run(environment, sys.executable, "-m", "conformance.runner", *drivers, cwd=ROOT)

@@ -1,0 +1,5 @@
+//go:build race
+
+package envai
+
+const raceDetector = true
