@@ -140,14 +140,16 @@ async def read_body(
         raise too_large(limit)
     begun = asyncio.get_running_loop().time()
     try:
-        async with asyncio.timeout(None if seconds is None else min(seconds, START_SECONDS)) as patience:
+        if seconds is None:
             message = await receive()
-            if message["type"] == "http.request" and not message.get("more_body"):
-                body: bytes = message.get("body", b"")
-                if len(body) <= limit:
-                    return body
-                raise too_large(limit)
-            patience.reschedule(None)
+        else:
+            async with asyncio.timeout(min(seconds, START_SECONDS)):
+                message = await receive()
+        if message["type"] == "http.request" and not message.get("more_body"):
+            body: bytes = message.get("body", b"")
+            if len(body) <= limit:
+                return body
+            raise too_large(limit)
         async with (room or BodyRoom()).take(limit if declared is None else declared, caller):
             return await _collect(receive, message, limit, begun + (seconds or UPLOAD_SECONDS))
     except TimeoutError:

@@ -34,6 +34,7 @@ from crocevia.core.errors import GatewayError, Reason
 MAX_QUERY: Final = 64  # parameters
 _METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")  # in the order in which they are named
 _ALWAYS: Final[Headers] = ((b"x-content-type-options", b"nosniff"), (b"referrer-policy", b"no-referrer"))
+_BODILESS: Final = frozenset({204, 304})
 _PLAIN: Final = Front()
 _NOWHERE: Final = "nowhere"
 _POLICY: Final = 1008  # how a WebSocket is closed that cannot be refused by a status
@@ -63,21 +64,19 @@ class Site:
                     return _at_any_address(self.front, door, operation)
         raise KeyError(operation_id)
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         found = self._router.find(scope)
         if scope["type"] == "websocket":
-            await self._socket(found, scope, receive, send)
-            return
+            return self._socket(found, scope, receive, send)
         operation = found.operations.get(scope["method"])
         if operation is not None:
             door = found.door
             assert door is not None
             params = dict(zip(names(operation), found.values, strict=True)) if found.values else {}
-            await serve(self.front, door, operation, params, scope, receive, send)
-        elif found.door is None and (mounted := self._mounted(scope["path"])) is not None:
-            await mounted(scope, receive, send)
-        else:
-            await self._nothing(found, scope, receive, send)
+            return serve(self.front, door, operation, params, scope, receive, send)
+        if found.door is None and (mounted := self._mounted(scope["path"])) is not None:
+            return mounted(scope, receive, send)
+        return self._nothing(found, scope, receive, send)
 
     def _mounted(self, path: str) -> Application | None:
         for prefix, application in self._mounts.items():
@@ -185,8 +184,8 @@ def _common(request: Request[Any]) -> list[Header]:
 async def _send_response(request: Request[Any], answer: Response, send: Send) -> None:
     content = answer.content
     body = content if type(content) is bytes else b"" if content is None else json.encode(content)
-    headers: list[Header] = [(b"cache-control", answer.cache), *answer.headers, *_common(request)]
-    if answer.status not in (204, 304):
+    headers = [(b"cache-control", answer.cache), *answer.headers, *_common(request)]
+    if answer.status not in _BODILESS:
         headers += ((b"content-type", answer.media_type), (b"content-length", b"%d" % len(body)))
     await send({"type": "http.response.start", "status": answer.status, "headers": headers})
     await send({"type": "http.response.body", "body": b"" if request.scope["method"] == "HEAD" else body})

@@ -82,6 +82,8 @@ class Fitted(msgspec.Struct, frozen=True):
 
 def fit(request: ModelRequest, needs: EngineNeeds, places: Places = NOWHERE) -> Fitted:
     """Raises GatewayError(INVALID_REQUEST) that names what cannot be repaired by its place."""
+    if not request.tools and request.options.sampling == _NO_SAMPLING and _is_talk(request.messages):
+        return Fitted(request, call_block=needs.call_block)
     names = _names(request, needs.tool_names)
     conversation = _Conversation(needs, names)
     messages = conversation.of(request.messages)
@@ -95,6 +97,17 @@ def fit(request: ModelRequest, needs: EngineNeeds, places: Places = NOWHERE) -> 
     request = msgspec.structs.replace(request, messages=messages, tools=tools, options=options)
     told = {sent: own for own, sent in names.items()}
     return Fitted(request, told, tuple(conversation.changed), needs.call_block)
+
+
+def _is_talk(messages: Sequence[Message]) -> bool:
+    """Whether user and assistant say something by turns, the user first and last: every engine takes that as it is."""
+    for index, message in enumerate(messages):
+        if index % 2:
+            if type(message) is not AssistantMessage or message.tool_calls or _is_empty(message.text):
+                return False
+        elif type(message) is not UserMessage or not message.parts or any(map(_is_blank, message.parts)):
+            return False
+    return len(messages) % 2 == 1
 
 
 # names of tools, ids of calls

@@ -6,6 +6,7 @@ How a call ended is never waited for. A store that is busy holds calls up for a 
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -41,7 +42,8 @@ class RecordStore(Protocol):
 class _Opening(NamedTuple):
     record: OpenedCall | FallbackCall
     durable: Durable
-    patience: asyncio.TimerHandle
+    until: float
+    """When the call has waited long enough, by the loop's clock."""
 
 
 class CallRecords:
@@ -54,6 +56,7 @@ class CallRecords:
 
     __slots__ = (
         "_gather",
+        "_impatient",
         "_in_flight",
         "_latest",
         "_opening",
@@ -81,6 +84,7 @@ class CallRecords:
         self._spacing = opening
         self._opening: list[_Opening] = []
         self._opening_timer: asyncio.TimerHandle | None = None
+        self._impatient: deque[_Opening] = deque()  # in order; a timer is set for the first while there is one
         self._in_flight = 0  # groups of calls that are being made durable
         self._latest = float("-inf")  # when such a group was handed over
         self._waiting: list[SettledCall] = []
@@ -95,8 +99,13 @@ class CallRecords:
         """Queue a call's record. Await `recorded` of what is returned before its provider is asked."""
         loop = asyncio.get_running_loop()
         durable: Durable = loop.create_future()
-        self._opening.append(_Opening(record, durable, loop.call_later(self._patience, self._run_out, durable)))
-        self._hasten()
+        opening = _Opening(record, durable, loop.time() + self._patience)
+        self._opening.append(opening)
+        if not self._impatient:
+            loop.call_at(opening.until, self._run_out)
+        self._impatient.append(opening)
+        if self._opening_timer is None:
+            self._hasten()
         return durable
 
     def put(self, record: SettledCall) -> None:
@@ -115,14 +124,20 @@ class CallRecords:
         if waiting:
             self._store.post(lambda tx: settle_calls(tx, waiting))
 
-    def _run_out(self, durable: Durable) -> None:
-        if durable.done():
-            return
-        if self.failing:  # it will not be taken soon, and no call is admitted meanwhile
-            durable.set_result(GatewayError(Reason.UNAVAILABLE, retry_after=1))
-        else:
-            self.late += 1
-            durable.set_result(TimeoutError())
+    def _run_out(self) -> None:
+        """One timer for all, moved only when it rings."""
+        loop, waiting = asyncio.get_running_loop(), self._impatient
+        while waiting and (waiting[0].durable.done() or waiting[0].until <= loop.time()):
+            durable = waiting.popleft().durable
+            if durable.done():
+                continue
+            if self.failing:  # it will not be taken soon, and no call is admitted meanwhile
+                durable.set_result(GatewayError(Reason.UNAVAILABLE, retry_after=1))
+            else:
+                self.late += 1
+                durable.set_result(TimeoutError())
+        if waiting:
+            loop.call_at(waiting[0].until, self._run_out)
 
     def _hasten(self) -> None:
         if self._opening and not self._in_flight and self._opening_timer is None:
@@ -179,6 +194,5 @@ def _open(tx: Transaction, records: list[OpenedCall | FallbackCall]) -> None:
 
 def _tell(group: list[_Opening], error: Exception | None) -> None:
     for one in group:
-        one.patience.cancel()
         if not one.durable.done():  # its call was cut, or went on
             one.durable.set_result(error)

@@ -49,10 +49,11 @@ def draft(
     """
     history = _History(wants(project))
     for index, message in enumerate(request.messages):
-        if not isinstance(message, wire.ToolResult):
+        if problems is not None and not isinstance(message, wire.ToolResult):
             _attempt(problems, history.settle)
         _attempt(problems, history.add, index, message)
-    _attempt(problems, history.settle)
+    if problems is not None:
+        _attempt(problems, history.settle)
     _attempt(problems, history.close)
     seen: set[str] = set()
     tools = [_attempt(problems, _tool, index, tool, seen) for index, tool in enumerate(request.tools or ())]

@@ -71,4 +71,5 @@ def _joined(lines: list[tuple[bytes, bytes]]) -> dict[str, str]:
 
 
 def _given(headers: dict[str, str], name: str) -> str | None:
-    return headers.get(name, "").strip() or None
+    value = headers.get(name)
+    return value.strip() or None if value else None

@@ -5,7 +5,8 @@ A field that clients know from elsewhere is never dropped in silence: the caller
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -97,15 +98,23 @@ INCLUDED: Final = (
 _LONGEST: Final = 64  # characters of an identifier
 
 
-def check(request: msgspec.Struct, refused: Mapping[str, Unkept]) -> None:
-    """Raises GatewayError(INVALID_REQUEST) for the first field that cannot be kept to."""
-    for name, how in refused.items():
-        value = getattr(request, name)
-        if value is None or any(value == nothing and type(value) is type(nothing) for nothing in how.nothing):
-            continue
-        if how.instead:
-            raise GatewayError(Reason.FIELD_ELSEWHERE, param=name, path=name, instead=how.instead)
-        raise GatewayError(Reason.FIELD_UNSUPPORTED, param=name, path=name)
+def _checking(refused: Mapping[str, Unkept]) -> Callable[[msgspec.Struct], None]:
+    values_of = attrgetter(*refused)
+
+    def check(request: msgspec.Struct) -> None:
+        """Raises GatewayError(INVALID_REQUEST) for the first field that cannot be kept to."""
+        for (name, how), value in zip(refused.items(), values_of(request), strict=True):
+            if value is None or any(value == nothing and type(value) is type(nothing) for nothing in how.nothing):
+                continue
+            if how.instead:
+                raise GatewayError(Reason.FIELD_ELSEWHERE, param=name, path=name, instead=how.instead)
+            raise GatewayError(Reason.FIELD_UNSUPPORTED, param=name, path=name)
+
+    return check
+
+
+check_responses: Final = _checking(RESPONSES)
+check_chat: Final = _checking(CHAT)
 
 
 def check_hints(tier: str | None, **identifiers: str | None) -> None:

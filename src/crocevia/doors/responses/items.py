@@ -319,10 +319,11 @@ def kind_of(item: wire.Item) -> str:
 
 def _check_outputs(items: Sequence[Placed]) -> None:
     """Raises GatewayError for a second result of the same call; what an earlier version let in goes on."""
+    outputs = [place for place in items if place.item.type in OUTPUTS]
+    if not outputs:
+        return
     open_calls = Counter(_call_id(place.item) for place in items if place.item.type in _CALLS)
-    for path, item, kept, _ in items:
-        if item.type not in OUTPUTS:
-            continue
+    for path, item, kept, _ in outputs:
         call_id = _call_id(item)
         open_calls[call_id] -= 1
         if open_calls[call_id] == -1 and not kept and call_id in _asked(items):

@@ -173,7 +173,7 @@ def _check(request: wire.Request) -> None:
         if value is not None and value < least:
             raise GatewayError(Reason.NUMBER_LEAST, param=name, path=name, least=least)
     options.within(request.top_logprobs, "top_logprobs", 0, 20)
-    fields.check(request, fields.RESPONSES)
+    fields.check_responses(request)
     fields.check_hints(
         request.service_tier,
         safety_identifier=request.safety_identifier,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import Callable
-from typing import Any, Final, cast
+from typing import Final, cast
 
 import httptools
 
@@ -53,14 +54,17 @@ class Connection(asyncio.Protocol):
         "unread_for",
     )
 
-    def __init__(self, gone: Callable[[Connection], None]) -> None:
+    def __init__(self, peer: socket.socket, gone: Callable[[Connection], None]) -> None:
+        """peer: what its transport is made of, which is asked what the system knows; a transport's own view of it is
+        slow with some event loops.
+        """
         self.gone = gone
         self.served = 0
         self.idle_since = 0.0
         self.on_complete: Callable[[], None] | None = None
         self.unread_for: float | None = None
         self._transport: asyncio.Transport | None = None
-        self._socket: Any = None
+        self._socket = peer
         self._sent: Traffic | None = None
         self._waiter: asyncio.Future[None] | None = None
         self._lost = self._broken = self._paused = False
@@ -136,8 +140,6 @@ class Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast("asyncio.Transport", transport)  # uvloop's is no subclass
-        self._socket = transport.get_extra_info("socket")
-        sockets.keep_alive(self._socket)
 
     def data_received(self, data: bytes) -> None:
         if self.complete:  # nobody asked: whatever this is, it must not be taken for the next answer

@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+from crocevia.engines.upstream import sockets
 from crocevia.engines.upstream.addresses import Address
 from crocevia.engines.upstream.connection import Connection
 
@@ -70,15 +71,26 @@ async def connect(
     """A new connection to the quickest of these. Raises OSError (ssl.SSLError too); cancelling leaves nothing."""
     loop = asyncio.get_running_loop()
     secure: dict[str, Any] = {"ssl": tls, "server_hostname": origin.host} if origin.tls else {}
-    if len(addresses) == 1:
-        host, port = addresses[0][4][:2]
-        return (await loop.create_connection(lambda: Connection(gone), host, port, **secure))[1]
-    import aiohappyeyeballs  # only a host of several addresses needs it
-
-    peer = await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=_SECOND_FAMILY_SECONDS)
+    peer = await _reached(addresses)
     try:
-        peer.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return (await loop.create_connection(lambda: Connection(gone), sock=peer, **secure))[1]
+        sockets.prepare(peer)
+        return (await loop.create_connection(lambda: Connection(peer, gone), sock=peer, **secure))[1]
     except BaseException:
         peer.close()
         raise
+
+
+async def _reached(addresses: list[Address]) -> socket.socket:
+    if len(addresses) > 1:
+        import aiohappyeyeballs  # only a host of several addresses needs it
+
+        return await aiohappyeyeballs.start_connection(addresses, happy_eyeballs_delay=_SECOND_FAMILY_SECONDS)
+    family, kind, protocol, _, address = addresses[0]
+    peer = socket.socket(family, kind, protocol)
+    try:
+        peer.setblocking(False)
+        await asyncio.get_running_loop().sock_connect(peer, address)
+    except BaseException:
+        peer.close()
+        raise
+    return peer

@@ -101,7 +101,8 @@ class AnswerReader:
             if not decoder.stopped:
                 raise errors.cut()
         finally:
-            out[first:] = self._told(out[first:])
+            if self._tags is not None or self._halves is not None:
+                out[first:] = self._told(out[first:])
 
     def _recognise(self, data: bytes) -> tuple[SseDecoder | None, bytes]:
         """The decoder of the stream that this begins, with its bytes; None where it is a body, or not decided yet."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import select
 import socket
 import struct
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 KEEPALIVE_SECONDS: Final = 60
 """Of silence, after which the other side is asked for a sign: models think for minutes, and routers forget sooner."""
@@ -28,8 +28,9 @@ class Traffic(NamedTuple):
     round_trip: float
 
 
-def keep_alive(sock: Any) -> None:
-    """Have the system ask for signs of life. sock: `get_extra_info("socket")` of any event loop's transport."""
+def prepare(sock: socket.socket) -> None:
+    """Have the system send at once, and ask for signs of life."""
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     idle = getattr(socket, "TCP_KEEPIDLE", getattr(socket, "TCP_KEEPALIVE", None))  # the second is macOS's
     if idle is not None:
@@ -39,14 +40,14 @@ def keep_alive(sock: Any) -> None:
             sock.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
-def hung_up(sock: Any) -> bool:
+def hung_up(sock: socket.socket) -> bool:
     """Whether the other side has closed it, though the event loop may not have heard of it yet."""
     poll = select.poll()
     poll.register(sock.fileno(), getattr(select, "POLLRDHUP", 0))
     return any(events & _HUNG_UP for _, events in poll.poll(0))
 
 
-def traffic(sock: Any) -> Traffic | None:
+def traffic(sock: socket.socket) -> Traffic | None:
     """None where the system does not tell."""
     if _TCP_INFO is None:
         return None

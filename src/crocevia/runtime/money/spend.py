@@ -75,7 +75,7 @@ class Charge:
     @property
     def budgeted(self) -> bool:
         """Whether it counts against a budget."""
-        return self._spend.budget(self.project).daily is not None
+        return self.project.daily_budget_usd is not None
 
     @property
     def reserved_usd(self) -> float | None:

@@ -108,7 +108,7 @@ async def _draft(
     services: Services, target: Target, caller: OperatorCaller, request: wire.Request, tools: Tools, bytes_in: int
 ) -> tuple[CallDraft, str | None]:
     """The call, and what joins the words of its agent."""
-    fields.check(request, fields.CHAT)
+    fields.check_chat(request)
     fields.check_hints(
         request.service_tier,
         safety_identifier=request.safety_identifier,
