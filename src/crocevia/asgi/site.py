@@ -64,19 +64,21 @@ class Site:
                     return _at_any_address(self.front, door, operation)
         raise KeyError(operation_id)
 
-    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         found = self._router.find(scope)
         if scope["type"] == "websocket":
-            return self._socket(found, scope, receive, send)
+            await self._socket(found, scope, receive, send)
+            return
         operation = found.operations.get(scope["method"])
         if operation is not None:
             door = found.door
             assert door is not None
             params = dict(zip(names(operation), found.values, strict=True)) if found.values else {}
-            return serve(self.front, door, operation, params, scope, receive, send)
-        if found.door is None and (mounted := self._mounted(scope["path"])) is not None:
-            return mounted(scope, receive, send)
-        return self._nothing(found, scope, receive, send)
+            await serve(self.front, door, operation, params, scope, receive, send)
+        elif found.door is None and (mounted := self._mounted(scope["path"])) is not None:
+            await mounted(scope, receive, send)
+        else:
+            await self._nothing(found, scope, receive, send)
 
     def _mounted(self, path: str) -> Application | None:
         for prefix, application in self._mounts.items():

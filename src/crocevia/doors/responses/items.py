@@ -295,9 +295,11 @@ def converse(
     """
     building = _Building(prepared, opening, forgiving)
     usable = [place for place in items if not place.kept or _is_usable(place.item)]
-    for place in usable:
-        building.outputs_of(place)
-    _check_outputs(usable)
+    outputs = [place for place in usable if place.item.type in OUTPUTS]
+    if outputs:
+        for place in outputs:
+            building.outputs_of(place)
+        _check_outputs(outputs, usable)
     for place in usable:
         if not place.kept:
             building.begin_fresh()
@@ -317,11 +319,8 @@ def kind_of(item: wire.Item) -> str:
     return item.type or ("message" if item.role is not None else "item_reference")
 
 
-def _check_outputs(items: Sequence[Placed]) -> None:
+def _check_outputs(outputs: Sequence[Placed], items: Sequence[Placed]) -> None:
     """Raises GatewayError for a second result of the same call; what an earlier version let in goes on."""
-    outputs = [place for place in items if place.item.type in OUTPUTS]
-    if not outputs:
-        return
     open_calls = Counter(_call_id(place.item) for place in items if place.item.type in _CALLS)
     for path, item, kept, _ in outputs:
         call_id = _call_id(item)
@@ -369,9 +368,8 @@ class _Building:
 
     def outputs_of(self, place: Placed) -> None:
         """Results are looked for by id: they need not stand right behind their calls."""
-        if place.item.type in OUTPUTS:
-            call_id = _needed(place, "call_id", _call_id(place.item))
-            self._outputs.setdefault(call_id, deque()).append(place)
+        call_id = _needed(place, "call_id", _call_id(place.item))
+        self._outputs.setdefault(call_id, deque()).append(place)
 
     def message(self, place: Placed) -> None:
         role, content = place.item.role, place.item.content

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
@@ -50,6 +50,9 @@ class Tools(msgspec.Struct, frozen=True):
     """Tools that nobody here could run, for the record."""
 
 
+_NO_TOOLS: Final = Tools((), ToolChoice(), (), "auto")
+
+
 class _Place(NamedTuple):
     """A tool of the request, and where it stands."""
 
@@ -69,12 +72,14 @@ def tools(
     given: list[wire.Tool] | None,
     choice: str | wire.Choice | None,
     inside: str = "",
-    more: Iterable[tuple[str, list[wire.Tool]]] = (),
+    more: Sequence[tuple[str, list[wire.Tool]]] = (),
 ) -> Tools:
     """inside: where a tool has its fields, if not in itself. more: those that stand elsewhere in the request.
 
     Raises GatewayError(INVALID_REQUEST) that names the tool or the choice.
     """
+    if not given and not more and choice is None:
+        return _NO_TOOLS
     places = list(_spread(given or [], "tools", inside))
     for base, others in more:
         places += _spread(others, base, inside, again=True)

@@ -9,6 +9,7 @@ from typing import Final
 from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core import json
+from crocevia.core.answers import Answer
 from crocevia.core.calls import GenerationOptions, Reasoning, Sampling
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.ids import new_id
@@ -70,13 +71,14 @@ async def _stream(request: Request, call: Work, tools: Tools, model: str, usage:
                 if data := encoder.feed(batch):
                     await stream.write(data)
                 call.bytes_out = stream.sent
+            answer = call.fold.answer()
             try:
-                _check(call, tools)
+                _check(answer, tools)
             except GatewayError:
                 if not stream.started:
                     await stream.start()  # what was not met is paid for: a status would have clients ask again
                 raise
-            await stream.end(encoder.end(call.fold.answer()))
+            await stream.end(encoder.end(answer))
             call.bytes_out = stream.sent
 
 
@@ -89,7 +91,7 @@ async def _whole(request: Request, call: Work, tools: Tools, model: str) -> Resp
     with request.on_disconnect(lambda: call.interrupt(Cut.CLIENT_GONE)):
         async with call:
             answer = await call.answer()
-            _check(call, tools)
+            _check(answer, tools)
             data = whole(answer, new_id("chatcmpl"), int(time.time()), model, tools.told)
             call.bytes_out = len(data)
     if call.cut is Cut.CLIENT_GONE:
@@ -97,8 +99,7 @@ async def _whole(request: Request, call: Work, tools: Tools, model: str) -> Resp
     return Response(200, data)
 
 
-def _check(call: Work, tools: Tools) -> None:
-    answer = call.fold.answer()
+def _check(answer: Answer, tools: Tools) -> None:
     if answer.refusal or (answer.stop is not None and answer.stop.value in ("max_tokens", "refusal")):
         return
     options.check_met(tools, tuple(asked.name for asked in answer.tool_calls))
