@@ -28,7 +28,7 @@ export interface ReadOptions extends CallOptions {
   maxRetries?: number;
 }
 
-/** Settings, what was learnt about the server, and who watches. Shared by everything of one client. */
+/** @internal Settings, what was learnt about the server, and who watches. Shared by everything of one client. */
 export class Core {
   readonly options: Options;
   version: number | undefined;
@@ -218,7 +218,7 @@ export class Core {
   }
 }
 
-/** Let every error say which operation it is of. */
+/** @internal Let every error say which operation it is of. */
 export async function naming<T>(id: OperationId, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -228,7 +228,7 @@ export async function naming<T>(id: OperationId, work: () => Promise<T>): Promis
   }
 }
 
-/** Read a little of a refusal, close it, and say what it was. */
+/** @internal Read a little of a refusal, close it, and say what it was. */
 export async function closedError(reply: Reply, limits: Limits): Promise<EnvaiError> {
   let body: Uint8Array = new Uint8Array();
   try {
@@ -274,6 +274,7 @@ export class RawResponse {
   readonly #reply: Reply;
   readonly #content: Uint8Array;
 
+  /** @internal */
   constructor(operation: OperationId, reply: Reply, content: Uint8Array, version: number) {
     this.operation = operation;
     this.httpStatus = reply.status;

@@ -19,6 +19,7 @@ export class ByteStream implements AsyncIterable<Uint8Array> {
   readonly #reply: Reply;
   readonly #limits: Limits;
 
+  /** @internal */
   constructor(reply: Reply, limits: Limits) {
     this.#reply = reply;
     this.#limits = limits;
@@ -81,7 +82,7 @@ async function* chunks(reply: Reply, limits: Limits): AsyncGenerator<Uint8Array,
   }
 }
 
-/** What is used of `node:fs/promises`, which Deno and Bun have too. */
+/** @internal What is used of `node:fs/promises`, which Deno and Bun have too. */
 export interface Files {
   open(path: string, flags: string, mode?: number): Promise<FileHandle>;
   link(from: string, to: string): Promise<void>;
@@ -93,13 +94,14 @@ export interface Files {
   unlink(path: string): Promise<void>;
 }
 
+/** @internal */
 export interface FileHandle {
   writeFile(data: Uint8Array | string): Promise<void>;
   sync(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The file system, where there is one. A name of its own keeps bundlers from looking for it. */
+/** @internal The file system, where there is one. A name of its own keeps bundlers from looking for it. */
 export async function fileSystem(): Promise<Files> {
   const name = "node:fs/promises";
   try {
@@ -134,7 +136,7 @@ async function writeFile(destination: string, source: AsyncIterable<Uint8Array>,
   }
 }
 
-/** Give `part` the name `path` unless it is taken: a rename could replace what appeared meanwhile. */
+/** @internal Give `part` the name `path` unless it is taken: a rename could replace what appeared meanwhile. */
 export async function linkNew(files: Files, part: string, path: string): Promise<void> {
   try {
     await files.link(part, path);

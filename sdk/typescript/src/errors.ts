@@ -273,7 +273,7 @@ const BY_STATUS: Readonly<Record<number, Kind>> = {
 };
 const INCOMPATIBLE = new Set(["contract_upgrade_required", "unsupported_contract_version"]);
 
-/** The class for an error answer: codes about the contract, then the status, then the type. */
+/** @internal The class for an error answer: codes about the contract, then the status, then the type. */
 export function errorClass(status: number, type: string | null, code: string | null): Kind {
   if (code !== null && INCOMPATIBLE.has(code)) return CompatibilityError;
   const known = BY_STATUS[status];

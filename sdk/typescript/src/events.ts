@@ -249,7 +249,7 @@ function checkKnown(raw: Raw, name: string, reader: Reader<unknown>): void {
   }
 }
 
-/** A valid RFC 3339 time in microseconds; finer digits are cut. A leap second, or no day of its month, is before all. */
+/** @internal A valid RFC 3339 time in microseconds; finer digits are cut. A leap second, or no day of its month, is before all. */
 export function moment(ts: string): number {
   const [, head, fraction = "", zone] = /^(.{19})(?:\.(\d+))?(.*)$/.exec(ts.toUpperCase()) ?? [];
   const ms = Date.parse(`${head}${zone}`);

@@ -39,6 +39,7 @@ const RETRYABLE = new Set([429, 500, 502, 503, 504]);
 const CARRIED: Readonly<Record<number, readonly number[]>> = { 2: [2], 3: [2, 3] };
 
 /**
+ * @internal
  * Every event of one chat after a cursor, once and in order, through reconnections.
  *
  * `poll` gives an event that needs no I/O; `next` waits for one. An event counts as delivered, and `lastSeq` moves, when
@@ -297,7 +298,7 @@ function expiredBy(problem: ConflictError, cursor: Cursor): CursorExpiredError {
   });
 }
 
-/** A finite version 2 replay: contiguous from `after`, complete, or an error. */
+/** @internal A finite version 2 replay: contiguous from `after`, complete, or an error. */
 export async function readHistory(core: Core, chatId: string, after: number, options: FollowOptions): Promise<Event[]> {
   const id = "streamChatEventsLegacy";
   const limits = limitsOf(options);

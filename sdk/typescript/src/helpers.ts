@@ -27,8 +27,8 @@ import type { KeyRing } from "./keys.js";
 import type { Ledger, LedgerRecord } from "./ledger.js";
 import { inspect } from "./secrets.js";
 import { EventStream, type RunOptions, ToolRun, TurnStream } from "./streams.js";
-import { type OnAmbiguous, ToolCalls } from "./tool-calls.js";
-import { type ClientTool, type ToolOutcome, type ToolOutput, registryOf, serialise } from "./tools.js";
+import { ToolCalls } from "./tool-calls.js";
+import { type ClientTool, type OnAmbiguous, type ToolOutcome, type ToolOutput, registryOf, serialise } from "./tools.js";
 import type { TurnResult } from "./turns.js";
 import { backoff, deadlineOf, limitsOf, pause, remaining } from "./waits.js";
 import { type WebhookBody, type WebhookEvent, type WebhookHeaders, verifyWebhook } from "./webhooks.js";
@@ -74,6 +74,7 @@ export class ChatsService extends ChatsOperations {
   readonly #keys: KeyRing;
   readonly #ledger: () => Ledger;
 
+  /** @internal */
   constructor(core: Core, keys: KeyRing, ledger: () => Ledger) {
     super(core);
     this.#keys = keys;
@@ -187,6 +188,7 @@ export class CompletionPage implements AsyncIterable<Completion> {
   readonly #service: CompletionsService;
   readonly #asked: PageAsked;
 
+  /** @internal */
   constructor(service: CompletionsService, collection: CompletionCollection, asked: PageAsked) {
     this.data = collection.data;
     this.links = collection.links;
@@ -332,6 +334,7 @@ function signedRequest(core: Core, text: string, timeout: number | undefined): H
 export class WikiService extends WikiOperations {
   readonly #keys: KeyRing;
 
+  /** @internal */
   constructor(core: Core, keys: KeyRing) {
     super(core);
     this.#keys = keys;

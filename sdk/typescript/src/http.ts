@@ -26,7 +26,7 @@ export interface HttpRequest {
 export async function open(send: typeof fetch, request: HttpRequest, limits: Limits): Promise<Reply> {
   const left = remaining(limits);
   const stop = new AbortController();
-  const init: RequestInit & { duplex?: "half" } = {
+  const init: RequestInit & { duplex?: "half"; client?: unknown } = {
     method: request.method,
     headers: request.headers,
     redirect: "manual",
@@ -34,6 +34,7 @@ export async function open(send: typeof fetch, request: HttpRequest, limits: Lim
     signal: stop.signal,
   };
   if (IN_BROWSER) init.cache = "no-store";
+  if (request.method !== "GET") init.client = unpooled();
   if (request.body !== undefined) {
     init.body = request.body;
     if (request.body instanceof ReadableStream) init.duplex = "half";
@@ -50,6 +51,20 @@ export async function open(send: typeof fetch, request: HttpRequest, limits: Lim
   }
 }
 
+interface DenoGlobal {
+  Deno?: { createHttpClient?(options: { poolMaxIdlePerHost: number }): unknown };
+}
+
+let client: unknown;
+
+/**
+ * Deno sends a request again by itself, a POST too, when a connection that it had kept breaks. What must go out once goes
+ * over a connection of its own there.
+ */
+function unpooled(): unknown {
+  return (client ??= (globalThis as DenoGlobal).Deno?.createHttpClient?.({ poolMaxIdlePerHost: 0 }));
+}
+
 function bound(own: number, left: number | undefined): number {
   return left === undefined ? own : Math.min(own, left);
 }
@@ -63,7 +78,8 @@ function late(own: number, left: number | undefined): never {
 function failure(problem: unknown): unknown {
   if (!(problem instanceof Error) || "requestId" in problem) return problem;
   const codes = [codeOf(problem), codeOf(problem.cause)];
-  const unsent = codes.some((code) => code !== undefined && UNSENT.has(code)) || /connection refused/i.test(problem.message);
+  const told = `${problem.message} ${(problem.cause as Error | undefined)?.message ?? ""}`;
+  const unsent = codes.some((code) => code !== undefined && UNSENT.has(code)) || /connection refused/i.test(told);
   return new TransportError(`no answer: ${codes.find(Boolean) ?? problem.name}`, { sent: !unsent });
 }
 
@@ -127,8 +143,8 @@ export class Reply {
   close(): void {
     if (this.#done) return;
     this.#done = true;
-    this.#reader?.cancel().catch(() => undefined);
     this.#stop.abort();
+    this.#reader?.cancel().catch(() => undefined);
   }
 }
 

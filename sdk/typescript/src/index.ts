@@ -43,10 +43,10 @@ export type { Logger, Signal } from "./signals.js";
 export { type SqliteDatabase, SqliteLedger, receiveWebhook } from "./sqlite.js";
 export { SseDecoder } from "./sse.js";
 export { EventStream, type RunOptions, ToolRun, TurnStream } from "./streams.js";
-export type { OnAmbiguous } from "./tool-calls.js";
 export {
   type ClientTool,
   type JsonSchema,
+  type OnAmbiguous,
   type StandardSchema,
   ToolContext,
   type ToolOutcome,

@@ -45,6 +45,7 @@ export class MemoryKeyCache implements KeyCache {
 }
 
 /**
+ * @internal
  * Finds keys and verifies, with the last good set for as long as no better one can be had.
  *
  * A set is fetched when the cached one is too old, and once more when a signature does not verify: by one caller at a
@@ -134,7 +135,7 @@ export class KeyRing {
   }
 }
 
-/** The usable Ed25519 keys of a JWKS, by `kid`. */
+/** @internal The usable Ed25519 keys of a JWKS, by `kid`. */
 export function readKeys(document: JwksDocument): Keys {
   const found = new Map<string, Uint8Array | undefined>();
   for (const key of document.keys) {
@@ -150,13 +151,13 @@ function isSigning(key: Jwk): boolean {
   return usable && key.kty === "OKP" && key.crv === "Ed25519" && key.alg === "EdDSA" && key.use === "sig";
 }
 
-/** The bytes of unpadded base64url, none at all for anything else. */
+/** @internal The bytes of unpadded base64url, none at all for anything else. */
 export function decodeBase64url(text: string): Uint8Array {
   if (!/^[A-Za-z0-9_-]*$/.test(text) || text.length % 4 === 1) return new Uint8Array();
   return Uint8Array.from(atob(text.replace(/-/g, "+").replace(/_/g, "/")), (char) => char.charCodeAt(0));
 }
 
-/** The 64 bytes of a signature; only its canonical unpadded base64url form is accepted. */
+/** @internal The 64 bytes of a signature; only its canonical unpadded base64url form is accepted. */
 export function readSignature(text: string): Uint8Array {
   const raw = decodeBase64url(text);
   const form = btoa(String.fromCharCode(...raw.subarray(0, 64))).replace(/\+/g, "-").replace(/\//g, "_");
@@ -170,7 +171,7 @@ async function isValid(key: Uint8Array | undefined, signature: Uint8Array, messa
   return key !== undefined && (await verifyEd25519(key, signature, message));
 }
 
-/** What the server signs of a client-tool request. Throws SignatureError if the arguments have no canonical form. */
+/** @internal What the server signs of a client-tool request. Throws SignatureError if the arguments have no canonical form. */
 export function signedToolBytes(callId: string, toolName: string, args: object): Uint8Array {
   try {
     return new TextEncoder().encode(`${callId}\n${toolName}\n${canonicalJson(args)}`);

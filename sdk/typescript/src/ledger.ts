@@ -108,6 +108,7 @@ const inOrder = (records: LedgerRecord[], chatId: string | undefined): LedgerRec
     .filter((record) => record.state !== "resolved" && (chatId === undefined || record.chatId === chatId))
     .sort((one, other) => one.updatedAt - other.updatedAt);
 
+/** @internal */
 export function uniqueId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
@@ -419,7 +420,7 @@ interface StateFolder {
   process?: { env: Record<string, string | undefined>; versions?: { node?: string } };
 }
 
-/** Where calls are recorded unless the application says otherwise: files, else the browser's database. */
+/** @internal Where calls are recorded unless the application says otherwise: files, else the browser's database. */
 export function defaultLedger(): Ledger {
   const { process } = globalThis as StateFolder;
   if (process?.versions?.node !== undefined) {

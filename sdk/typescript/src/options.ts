@@ -65,7 +65,7 @@ export interface Settings {
   sdkName?: string;
 }
 
-/** The settings, checked and complete. */
+/** @internal The settings, checked and complete. */
 export interface Options extends Omit<Settings, "timeouts" | "retry" | "reconnect" | "apiKey"> {
   /** Asked for each request; a key never lies about as a property. */
   apiKey: (() => string | Promise<string>) | undefined;
@@ -93,7 +93,7 @@ const RECONNECT: ReconnectPolicy = {
   healthyAfter: 30_000,
 };
 
-/** Throws TypeError and RangeError, naming the setting alone. */
+/** @internal Throws TypeError and RangeError, naming the setting alone. */
 export function readOptions(settings: Settings): Options {
   const apiKey = settings.apiKey ?? environment("ENVAI_API_KEY");
   const baseUrl = settings.baseUrl ?? environment("ENVAI_BASE_URL");
@@ -127,7 +127,7 @@ export function readOptions(settings: Settings): Options {
   };
 }
 
-/** `defaults` with what was given. Throws for a field that is unknown or no number from 0 on. */
+/** @internal `defaults` with what was given. Throws for a field that is unknown or no number from 0 on. */
 export function numbers<T extends object>(name: string, defaults: T, given: object | undefined, open = false): T {
   const out = { ...defaults } as Record<string, unknown>;
   for (const [field, value] of Object.entries(given ?? {})) {
@@ -165,7 +165,7 @@ interface RuntimeGlobals {
 
 const runtime = globalThis as RuntimeGlobals;
 
-/** A page sets no User-Agent and no caching header: both would ask for a preflight and be dropped. */
+/** @internal A page sets no User-Agent and no caching header: both would ask for a preflight and be dropped. */
 export const IN_BROWSER: boolean = runtime.document !== undefined || "WorkerGlobalScope" in globalThis;
 
 function environment(name: string): string | undefined {
@@ -177,6 +177,7 @@ function userAgent(name: string | undefined): string | undefined {
   return `${name ?? `envai-typescript/${VERSION}`} (${runtimeName()})`;
 }
 
+/** @internal */
 export function runtimeName(): string {
   if (runtime.Deno) return `deno/${runtime.Deno.version.deno}`;
   if (runtime.Bun) return `bun/${runtime.Bun.version}`;
@@ -184,7 +185,7 @@ export function runtimeName(): string {
   return node === undefined ? (IN_BROWSER ? "browser" : "edge") : `node/${node}`;
 }
 
-/** `url` ending in `/api/v1` exactly once, without a trailing slash. */
+/** @internal `url` ending in `/api/v1` exactly once, without a trailing slash. */
 export function normalizeBaseUrl(text: string): string {
   let url: URL;
   try {

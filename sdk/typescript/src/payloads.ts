@@ -243,6 +243,7 @@ export interface Reader<T> {
   readonly of?: T;
 }
 
+/** @internal */
 export const ULID = "[0-7][0-9a-hjkmnp-tv-zA-HJKMNP-TV-Z]{25}";
 
 function reader<T>(fields: Fields<T>, open = false): Reader<T> {
@@ -290,6 +291,7 @@ const BREAKS = "\\r\\n\\x0b\\x0c\\x85\\u2028\\u2029";
 const oneLine = like(new RegExp(`^[^${BREAKS}]*(?:[^\\s\\x1c-\\x1f\\x85]|\\ufeff)[^${BREAKS}]*$`));
 const title: Holds = (value) => oneLine(value) && atMost(255)(value);
 
+/** @internal */
 export const agentRef: Reader<AgentRef> = reader<AgentRef>(
   { instance_id: agentId, name: text, role: text, parent_id: orNull(agentId), model: maybe(text) },
   true,
@@ -446,7 +448,7 @@ export const READERS = {
 } as const;
 
 const COSTS = ["billing", "usage_cost"];
-/** Fields that a version 2 envelope of this type must not have. */
+/** @internal Fields that a version 2 envelope of this type must not have. */
 export const ONLY_IN_3: Readonly<Record<string, readonly string[]>> = {
   "turn.started": ["attachments"],
   "turn.completed": COSTS,

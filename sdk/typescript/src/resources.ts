@@ -17,6 +17,7 @@ interface Field {
 
 const plans = new Map<string, { fields: Map<string, Field>; make: (raw: object) => object }>();
 
+/** @internal */
 export const MOMENT =
   /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])[Tt](?:[01]\d|2[0-3]):[0-5]\d:(?:[0-5]\d|60)(?:\.\d+)?(?:[Zz]|[+-](?:[01]\d|2[0-3]):[0-5]\d)$/;
 
@@ -33,11 +34,12 @@ const ATOMS: Readonly<Record<string, [string, (value: unknown) => boolean]>> = {
   "*": ["anything", () => true],
 };
 
+/** @internal */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Check parsed JSON against `kind` ("Model" or "[Model"); throws InvalidResponseError with the original kept. */
+/** @internal Check parsed JSON against `kind` ("Model" or "[Model"); throws InvalidResponseError with the original kept. */
 export function decode(kind: string | undefined, raw: unknown): unknown {
   if (kind === undefined) return raw;
   try {

@@ -24,7 +24,7 @@ export interface Logger {
 
 const WORTH_A_LOOK = new Set<Signal["kind"]>(["retrying", "reconnecting", "streamRestarted", "toolStarted", "toolEnded"]);
 
-/** One line per signal: debug for what happens per request or event, info for what is worth a look. */
+/** @internal One line per signal: debug for what happens per request or event, info for what is worth a look. */
 export function writeLog(signal: Signal, logger: Logger): void {
   const { kind, ...fields } = signal;
   const line = `${kind} ${JSON.stringify(fields)}`;

@@ -23,6 +23,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
   protected readonly follower: Follower;
   #reading = false;
 
+  /** @internal */
   constructor(follower: Follower) {
     this.follower = follower;
     Object.defineProperty(this, "follower", { enumerable: false });
@@ -120,6 +121,7 @@ export class EventStream implements AsyncIterableIterator<Event> {
 export class TurnStream extends EventStream {
   readonly #turn: TurnFlow;
 
+  /** @internal */
   constructor(core: Core, chatId: string, message: SendChatMessageParams, options: FollowOptions) {
     const turn = new TurnFlow(core, chatId, message, options);
     super(turn.follower);
@@ -151,10 +153,12 @@ export class TurnStream extends EventStream {
     return this.#turn.result(toolOutcomes);
   }
 
+  /** @internal */
   protected override step(): Event | undefined | Promise<Event | undefined> {
     return this.#turn.poll() ?? this.#turn.next();
   }
 
+  /** @internal */
   protected override located(problem: unknown): unknown {
     return super.located(problem, this.turnId);
   }
@@ -183,6 +187,7 @@ export class ToolRun implements AsyncIterableIterator<Event> {
   readonly #wake = new AbortController();
   readonly #events: AsyncGenerator<Event, undefined>;
 
+  /** @internal */
   constructor(core: Core, calls: ToolCalls, source: AsyncIterable<Event>, options: RunOptions) {
     this.#core = core;
     this.#calls = calls;

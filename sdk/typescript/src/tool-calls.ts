@@ -19,7 +19,7 @@ import {
 import { type AgentEvent, type Event, isTerminal } from "./events.js";
 import { type KeyRing, signedToolBytes } from "./keys.js";
 import { type Ledger, type LedgerRecord, uniqueId } from "./ledger.js";
-import { type Answer, type Tool, ToolContext, type ToolOutcome, type ToolOutput, refusal, serialise } from "./tools.js";
+import { type Answer, type OnAmbiguous, type Tool, ToolContext, type ToolOutcome, refusal, serialise } from "./tools.js";
 import { backoff, deadlineOf, now, sleep, within } from "./waits.js";
 
 const CLAIMS = "tool_claims";
@@ -66,7 +66,6 @@ interface Attempt {
   readonly retryAfter?: number | null;
 }
 
-export type OnAmbiguous = (record: LedgerRecord) => ToolOutput | undefined | Promise<ToolOutput | undefined>;
 /** Work that is done beside the reading. */
 export type Work = () => Promise<void>;
 

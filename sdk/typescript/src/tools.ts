@@ -1,4 +1,5 @@
 /** Client tools as an application sees them: what it registers, what a handler is given, what became of a call. */
+import type { LedgerRecord } from "./ledger.js";
 import { compileSchema } from "./schema.js";
 import { inspect } from "./secrets.js";
 import { now } from "./waits.js";
@@ -58,6 +59,9 @@ export class ToolContext {
   }
 }
 
+/** Answers a call that another life of the program began; undefined leaves it as it is. */
+export type OnAmbiguous = (record: LedgerRecord) => ToolOutput | undefined | Promise<ToolOutput | undefined>;
+
 /** What answers a call. A handler may return one to report an error of its own. */
 export class ToolOutput {
   readonly isError: boolean;
@@ -104,7 +108,7 @@ export interface ToolOutcome {
  * A tool that this program can run. Handlers should be idempotent or able to compensate: the protocol delivers at most
  * once, the world may still see half.
  */
-export interface ClientTool<Args = never> {
+export interface ClientTool<Args = any> {
   readonly name: string;
   /** A JSON Schema, or a schema of zod or any other library that follows Standard Schema. */
   readonly parameters: JsonSchema | StandardSchema<Args>;
@@ -149,7 +153,7 @@ export function registryOf(tools: Iterable<ClientTool>): ReadonlyMap<string, Too
   return registry;
 }
 
-function readerOf(parameters: JsonSchema | StandardSchema<never>): Tool["read"] {
+function readerOf(parameters: JsonSchema | StandardSchema): Tool["read"] {
   if ("~standard" in parameters) {
     const { validate } = (parameters as StandardSchema)["~standard"];
     return async (args) => {
@@ -161,7 +165,7 @@ function readerOf(parameters: JsonSchema | StandardSchema<never>): Tool["read"] 
   return async (args) => (check(args) ? { value: args } : undefined);
 }
 
-/** The output string of a call as it is sent. `error` is the code of an error output of ours. */
+/** @internal The output string of a call as it is sent. `error` is the code of an error output of ours. */
 export interface Answer {
   readonly output: string;
   readonly isError: boolean;
@@ -169,6 +173,7 @@ export interface Answer {
 }
 
 /**
+ * @internal
  * What is sent for a handler's value: a string as it is, anything else as JSON, once. What no server accepts becomes an
  * error output: nothing at all, what has no JSON form, more than 131,072 bytes.
  */
@@ -187,7 +192,7 @@ export function serialise(value: unknown): Answer {
   return text === "" ? refusal("output_empty") : { output: text, isError: given.isError, error: null };
 }
 
-/** An error output the model can read; it never quotes arguments. */
+/** @internal An error output the model can read; it never quotes arguments. */
 export function refusal(code: string): Answer {
   return { output: JSON.stringify({ error: code }), isError: true, error: code };
 }

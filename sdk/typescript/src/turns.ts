@@ -109,7 +109,7 @@ export class TurnAccumulator {
   }
 }
 
-/** Attach, send, follow. `next` gives the turn's events and undefined after its terminal event. */
+/** @internal Attach, send, follow. `next` gives the turn's events and undefined after its terminal event. */
 export class TurnFlow {
   readonly core: Core;
   readonly follower: Follower;

@@ -15,7 +15,7 @@ interface Part {
 
 const OCTETS = "application/octet-stream";
 
-/** A form of fields and files as a request body, and its content type. */
+/** @internal A form of fields and files as a request body, and its content type. */
 export function multipart(fields: Record<string, string>, files: [string, Upload][]): { body: BodyInit; type: string } {
   const boundary = `envai-${Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, "0")).join("")}`;
   const parts: Part[] = [
@@ -75,7 +75,7 @@ async function* chunksOf(pieces: UploadContent[]): AsyncGenerator<Uint8Array, vo
   }
 }
 
-/** The chunks of a stream, also where `ReadableStream` is not iterable. */
+/** @internal The chunks of a stream, also where `ReadableStream` is not iterable. */
 export async function* readAll(
   source: ReadableStream<Uint8Array> | AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array, void> {

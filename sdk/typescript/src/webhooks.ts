@@ -53,6 +53,7 @@ export interface OperationEnded extends WebhookBase {
 export type WebhookEvent = FileProcessed | FileDeleted | OperationEnded;
 
 /**
+ * @internal
  * The event of a delivery. Throws SignatureError unless the raw `body` is genuine, fresh and for `workspaceId`. `body`
  * must be the bytes as received: a re-serialised body is another body.
  */
