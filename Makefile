@@ -53,6 +53,7 @@ test-clients: dev ## Real SDKs, each in an environment of its own
 
 test-sdks: dev ## The SDKs of other languages, each with a toolchain it installs, and the cases that all SDKs share
 	$(BIN)/python scripts/test_go.py $(ARGS)
+	$(BIN)/python scripts/test_typescript.py
 
 test-browser: dev ## The panel and the chat kit in real Chromium
 	$(BIN)/python -m pytest -q tests -m browser $(ARGS)
