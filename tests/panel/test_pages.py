@@ -277,3 +277,24 @@ def test_language_and_colours_are_remembered_and_lead_back() -> None:
 def test_every_readable_page_is_in_the_list_that_is_tested() -> None:
     assert set(QUERIES) <= set(INSIDE) < set(READABLE)
     assert len(INSIDE) >= 22
+
+
+def test_the_list_of_agents_names_those_that_said_something_which_was_ignored() -> None:
+    async def work() -> None:
+        async with site() as place:
+            await place.enter()
+            words = "Means nothing, so it denies or is not set: "
+
+            def store(permissions: str, config: str) -> Any:
+                sql = "UPDATE agents SET permissions = ?, config = ? WHERE name = 'main'"
+                return place.service.database.write(lambda tx: tx.connection.execute(sql, (permissions, config)))
+
+            english = {"accept-language": "en"}
+            assert words not in (await place.get("/panel/agents", **english)).text
+            await store('{"write":"Deny","read":"ask"}', '{"max_rounds":"3"}')
+            assert f"{words}permissions.write, config.max_rounds" in (await place.get("/panel/agents", **english)).text
+            await store("[", "{}")
+            unreadable = await place.get("/panel/agents", **english)
+            assert unreadable.status_code == 200 and f"{words}permissions" in unreadable.text
+
+    run(work(), 40)
