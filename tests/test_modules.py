@@ -1,4 +1,4 @@
-"""The graph of modules has no circles, and a class name means one thing."""
+"""The graph of modules has no circles, a class name means one thing, and a word that was replaced names nothing."""
 
 from __future__ import annotations
 
@@ -76,3 +76,57 @@ def test_a_class_name_means_one_thing() -> None:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and not is_local(module):
                 places[node.name].append(module)
     assert not {name: found for name, found in places.items() if len(found) > 1}
+
+
+# Words of our own, each with the field's word that took its place. Shapes of a wire spell what their protocol says.
+REPLACED = {
+    "ModelRunner, ToolRunner": "Mind Hands",
+    "turn_setup": "Cast cast_of casting solo",
+    "ChatSession": "Room Rooms open_chats",
+    "DeltaWriter, RunObserver": "Heard hearing Listener",
+    "BackgroundCall": "Aside asides",
+    "TurnBudget": "Purse purse",
+    "CostCounter": "Tally",
+    "InboxItem": "Deposit",
+    "detached, attach_driver, attach_task, abandon": "parted driven_by call_off",
+    "RunRequest, ImageJob": "Brief Order orders",
+    "ToolContext, RequestView": "Scene",
+    "Artifact": "Made",
+    "prompts": "words_of",
+    "image_generation, ImageResult, ImageRequest": "painting Painted ImageWish",
+    "WebhookSender, WebhookDelivery": "Courier Letter",
+    "Services": "Desk",
+    "must_stream": "insists",
+    "LimitHeaders, BudgetStatus": "Standing",
+    "Attempt, fallback": "retreat",
+    "provider blocks": "Opaque OpaqueBlock opaque blockless keeps_pieces",
+    "BlockDigests, ConversationDigest": "Fingerprints Trail",
+    "Reasoning": "Thinking",
+    "UnaryCall": "SideDraft side_calls side_call",
+    "Prepared": "Taken",
+    "EngineTraits": "KindFacts",
+    "PageRequest, PageView, Redirect, Breadcrumb": "Ask Shown Moved Crumb",
+    "periodic_cleanup": "keep_house housekeeping",
+    "run_until_disconnect, wait_first, race": "while_there first_of until_first",
+    "start_deadline, clear_deadline": "_forgive _owed",
+    "project_of_user": "tenant_of",
+}
+
+
+def names_in(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        for field in ("id", "attr", "name", "arg", "asname"):
+            name = getattr(node, field, None)
+            if isinstance(name, str):
+                yield from name.split(".")
+
+
+def test_a_word_that_was_replaced_names_nothing() -> None:
+    gone = {word for words in REPLACED.values() for word in words.split()}
+    found = {
+        (module, name)
+        for module, tree in modules().items()
+        if not is_local(module)
+        for name in {*names_in(tree), *module.split(".")} & gone
+    }
+    assert not found

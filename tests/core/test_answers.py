@@ -4,7 +4,7 @@ from msgspec import Raw
 
 from crocevia.core.answers import AnswerFold, fold
 from crocevia.core.events import (
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     Stopped,
     StopReason,
@@ -21,7 +21,7 @@ CALL = ToolCall(id="c1", name="get_home_status", arguments=Raw(b"{}"))
 
 
 def test_a_whole_answer_is_the_fold_of_its_events() -> None:
-    block = OpaqueBlock("anthropic", Raw(b'{"type":"thinking"}'))
+    block = ProviderBlock("anthropic", Raw(b'{"type":"thinking"}'))
     answer = fold(
         [
             ReasoningDelta("hm"),

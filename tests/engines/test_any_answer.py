@@ -14,7 +14,7 @@ from crocevia.core.calls import ModelRequest
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     Stopped,
     TextDelta,
@@ -61,7 +61,7 @@ def told(kind: str, data: list[bytes], *, stream: bool = True, think_tags: bool 
         elif isinstance(event, ToolCallDone):
             assert event.index in started
             assert isinstance(json.loads(bytes(event.call.arguments)), dict)
-        elif isinstance(event, OpaqueBlock):
+        elif isinstance(event, ProviderBlock):
             json.loads(bytes(event.block))
         elif isinstance(event, TextDelta | ReasoningDelta):
             assert event.text

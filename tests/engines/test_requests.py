@@ -20,7 +20,7 @@ from crocevia.core.messages import (
     AssistantMessage,
     FilePart,
     Message,
-    Opaque,
+    ProviderBlocks,
     Tool,
     ToolCall,
     ToolMessage,
@@ -325,7 +325,7 @@ def blocks_of(kind: str, name: str) -> bytes:
 )
 def test_blocks_go_back_byte_for_byte(kind: str, name: str) -> None:
     blocks = blocks_of(kind, name)
-    answered = AssistantMessage(text="edited", opaque=Opaque(dialect=kind, blocks=Raw(blocks)))
+    answered = AssistantMessage(text="edited", provider_blocks=ProviderBlocks(dialect=kind, blocks=Raw(blocks)))
     sent = sent_to(dialect(kind), request(user("q"), answered, user("more")))
     for block in msgspec.json.decode(blocks, type=list[Raw]):
         assert bytes(block) in sent
@@ -345,16 +345,16 @@ json_values = st.recursive(
 @given(blocks=st.lists(st.dictionaries(st.text(max_size=8), json_values, max_size=4), min_size=1, max_size=4))
 def test_any_blocks_go_back_as_they_came(blocks: list[dict[str, Any]]) -> None:
     spelled = json.dumps(blocks, ensure_ascii=True, indent=1).encode()
-    answered = AssistantMessage(opaque=Opaque(dialect="anthropic", blocks=Raw(spelled)))
+    answered = AssistantMessage(provider_blocks=ProviderBlocks(dialect="anthropic", blocks=Raw(spelled)))
     assert spelled in sent_to(dialect("anthropic"), request(user("q"), answered))
-    answered = AssistantMessage(opaque=Opaque(dialect="openai-responses", blocks=Raw(spelled)))
+    answered = AssistantMessage(provider_blocks=ProviderBlocks(dialect="openai-responses", blocks=Raw(spelled)))
     assert body("openai-responses", request(user("q"), answered))["input"][1:] == blocks
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_blocks_of_another_dialect_are_rebuilt_from_text_and_calls(kind: str) -> None:
-    foreign = Opaque(dialect="elsewhere", blocks=Raw(b'[{"type":"foreign"}]'))
-    answered = AssistantMessage(text="plain words", tool_calls=(call("c1"),), opaque=foreign)
+    foreign = ProviderBlocks(dialect="elsewhere", blocks=Raw(b'[{"type":"foreign"}]'))
+    answered = AssistantMessage(text="plain words", tool_calls=(call("c1"),), provider_blocks=foreign)
     sent = sent_to(dialect(kind), request(user("q"), answered, ToolMessage(call_id="c1", content="r")))
     assert b"foreign" not in sent
     assert b"plain words" in sent
@@ -371,7 +371,9 @@ def test_a_shortened_history_still_begins_with_a_user_for_anthropic(start: tuple
 @pytest.mark.parametrize("kind", ["anthropic", "openai-responses"])
 def test_a_round_after_blocks_refers_to_the_ids_in_them(kind: str) -> None:
     answer = fold(streamed(kind, [transcript(kind, "parallel_tools")]))
-    answered = AssistantMessage(opaque=Opaque(dialect=kind, blocks=Raw(blocks_of(kind, "parallel_tools"))))
+    answered = AssistantMessage(
+        provider_blocks=ProviderBlocks(dialect=kind, blocks=Raw(blocks_of(kind, "parallel_tools")))
+    )
     results = tuple(ToolMessage(call_id=call.id, content="r") for call in answer.tool_calls)
     encoded = body(kind, request(user("q"), answered, *results))
     if kind == "anthropic":
@@ -535,8 +537,8 @@ def test_each_round_sends_the_last_one_again_and_adds_to_it(kind: str) -> None:
 
 
 def test_cache_marks_are_at_most_four_and_never_inside_what_the_provider_gave() -> None:
-    blocks = Opaque(dialect="anthropic", blocks=Raw(blocks_of("anthropic", "thinking")))
-    history = [message for _ in range(4) for message in (user("q"), AssistantMessage(opaque=blocks))]
+    blocks = ProviderBlocks(dialect="anthropic", blocks=Raw(blocks_of("anthropic", "thinking")))
+    history = [message for _ in range(4) for message in (user("q"), AssistantMessage(provider_blocks=blocks))]
     encoded = body("anthropic", request(*history, user("last"), system="s", tools=(WEATHER,)))
     assert json.dumps(encoded).count("cache_control") == 4
     for message in encoded["messages"]:

@@ -15,7 +15,7 @@ from crocevia.core.answers import Answer, fold
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import (
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     Stopped,
     StopReason,
     ToolCallDelta,
@@ -329,7 +329,7 @@ def test_nonsense_is_a_failure_and_never_another_exception(kind: str, body: byte
 
 def test_a_streamed_block_is_the_block_of_the_body() -> None:
     events = streamed("anthropic", [transcript("anthropic", "thinking")])
-    blocks = [bytes(event.block) for event in events if isinstance(event, OpaqueBlock)]
+    blocks = [bytes(event.block) for event in events if isinstance(event, ProviderBlock)]
     assert blocks == [
         b'{"type":"thinking","thinking":"First, the greatest common divisor.",'
         b'"signature":"EqQBCgIYAhIM1gbcDa9GJwZA2b3h=="}',
@@ -340,6 +340,6 @@ def test_a_streamed_block_is_the_block_of_the_body() -> None:
 
 def test_a_streamed_tool_input_keeps_its_spelling_in_the_block() -> None:
     events = streamed("anthropic", [transcript("anthropic", "parallel_tools")])
-    blocks = [bytes(event.block) for event in events if isinstance(event, OpaqueBlock)]
+    blocks = [bytes(event.block) for event in events if isinstance(event, ProviderBlock)]
     assert blocks[3].endswith(b'"input":{"t": 2.10e1,"room":null}}')
     assert b'"input": {}' in blocks[2]

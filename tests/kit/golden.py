@@ -18,7 +18,7 @@ from crocevia.core.answers import fold
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.events import (
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     Stopped,
     StopReason,
     TextDelta,
@@ -36,7 +36,7 @@ _MAKERS: dict[str, Callable[..., ModelEvent]] = {
     "tool": lambda id, name, arguments: ToolCallDone(
         0, ToolCall(id=id, name=name, arguments=Raw(core_json.encode(arguments)))
     ),
-    "opaque": lambda dialect, block: OpaqueBlock(dialect, Raw(core_json.encode(block))),
+    "opaque": lambda dialect, block: ProviderBlock(dialect, Raw(core_json.encode(block))),
     "usage": lambda counts: UsageReported(Usage(**counts)),
     "stop": lambda reason: Stopped(StopReason(reason)),
 }

@@ -8,8 +8,8 @@ import msgspec
 
 from crocevia.core.events import (
     ModelEvent,
-    OpaqueBlock,
     ParametersLeftOut,
+    ProviderBlock,
     ReasoningDelta,
     RefusalDelta,
     Stopped,
@@ -30,7 +30,7 @@ class Answer(msgspec.Struct, frozen=True, kw_only=True):
     refusal: str = ""
     """The sentence with which the model refused, which is not part of the text."""
     tool_calls: tuple[ToolCall, ...] = ()
-    blocks: tuple[OpaqueBlock, ...] = ()
+    blocks: tuple[ProviderBlock, ...] = ()
     usage: Usage = Usage()
     stop: StopReason | None = None
 
@@ -56,7 +56,7 @@ class AnswerFold:
         self._reasoning: list[str] = []
         self._refusal: list[str] = []
         self._calls: list[ToolCall] = []
-        self._blocks: list[OpaqueBlock] = []
+        self._blocks: list[ProviderBlock] = []
         self.usage = Usage()
         self.stop: StopReason | None = None
         self.stop_word = ""
@@ -74,7 +74,7 @@ class AnswerFold:
         elif isinstance(event, Stopped):
             self.stop = event.reason
             self.stop_word = event.word
-        elif isinstance(event, OpaqueBlock):
+        elif isinstance(event, ProviderBlock):
             self._blocks.append(event)
             self.thinks = self.thinks or event.thinks
         else:

@@ -115,7 +115,7 @@ class Batches(Protocol):
 class Engine(Protocol):
     """A connection to a provider.
 
-    `dialect` names the form of its opaque blocks (`anthropic`, `openai-responses`, or `plain` for none).
+    `dialect` names the form of its provider blocks (`anthropic`, `openai-responses`, or `plain` for none).
     """
 
     name: str

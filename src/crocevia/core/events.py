@@ -1,7 +1,7 @@
 """What a model says while it answers: the one vocabulary between engines and everything above them.
 
 An engine yields batches (lists) of these, one batch per upstream read, so that a door can answer with one
-write per read. Order within a call: any mix of deltas, tool calls and opaque blocks; `UsageReported` any
+write per read. Order within a call: any mix of deltas, tool calls and provider blocks; `UsageReported` any
 number of times (cumulative); exactly one `Stopped`, last. A failure is a raised `GatewayError`, never an event.
 """
 
@@ -85,7 +85,7 @@ class ToolCallDone(msgspec.Struct, frozen=True):
     call: ToolCall
 
 
-class OpaqueBlock(msgspec.Struct, frozen=True):
+class ProviderBlock(msgspec.Struct, frozen=True):
     """One piece of the answer exactly as the provider spelled it; must travel back untouched, in this order."""
 
     dialect: str
@@ -122,7 +122,7 @@ ModelEvent: TypeAlias = (
     | ToolCallStarted
     | ToolCallDelta
     | ToolCallDone
-    | OpaqueBlock
+    | ProviderBlock
     | UsageReported
     | ParametersLeftOut
     | Stopped

@@ -60,7 +60,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     examples: tuple[ToolExample, ...] = ()
 
 
-class Opaque(msgspec.Struct, frozen=True, kw_only=True):
+class ProviderBlocks(msgspec.Struct, frozen=True, kw_only=True):
     """An answer piece by piece exactly as an engine of `dialect` gave it; `blocks` is a JSON array."""
 
     dialect: str
@@ -83,11 +83,11 @@ class UserMessage(msgspec.Struct, frozen=True, kw_only=True, tag="user", tag_fie
 
 
 class AssistantMessage(msgspec.Struct, frozen=True, kw_only=True, tag="assistant", tag_field="role"):
-    """`opaque`, when present and of the engine's own dialect, is sent instead of `text` and `tool_calls`."""
+    """`provider_blocks`, when present and of the engine's own dialect, is sent instead of `text` and `tool_calls`."""
 
     text: str | None = None
     tool_calls: tuple[ToolCall, ...] = ()
-    opaque: Opaque | None = None
+    provider_blocks: ProviderBlocks | None = msgspec.field(name="opaque", default=None)  # as journals spell it
 
 
 class ToolMessage(msgspec.Struct, frozen=True, kw_only=True, tag="tool", tag_field="role"):

@@ -20,12 +20,12 @@ from msgspec import Raw
 
 from crocevia.core.calls import GenerationOptions, ModelRequest, Sampling
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.events import ModelEvent, OpaqueBlock, ToolCallDone, ToolCallStarted
+from crocevia.core.events import ModelEvent, ProviderBlock, ToolCallDone, ToolCallStarted
 from crocevia.core.messages import (
     AssistantMessage,
     Message,
-    Opaque,
     Part,
+    ProviderBlocks,
     TextPart,
     Tool,
     ToolCall,
@@ -41,7 +41,7 @@ NO_OUTPUT: Final = "(no output)"
 _LONGEST_ID: Final = 64  # of a provider's ids: callers keep them, and other providers must take them
 _DIGEST: Final = 8
 _NO_SAMPLING: Final = Sampling()
-_CALLS: Final = frozenset({ToolCallStarted, ToolCallDone, OpaqueBlock})
+_CALLS: Final = frozenset({ToolCallStarted, ToolCallDone, ProviderBlock})
 
 
 class Places(msgspec.Struct, frozen=True):
@@ -260,7 +260,7 @@ class _Conversation:
     def _assistant(self, message: AssistantMessage) -> None:
         if message.tool_calls:
             message = self._calls(message)
-        elif message.opaque is None and _is_empty(message.text):
+        elif message.provider_blocks is None and _is_empty(message.text):
             self.changed["blank_texts"] = None
             return  # a model that said nothing leaves nothing to send back
         last = self._messages[-1] if self._needs.alternating and self._messages else None
@@ -276,10 +276,10 @@ class _Conversation:
         calls = tuple([self._call(call) for call in message.tool_calls])
         if all(map(operator.is_, calls, message.tool_calls)):
             return message
-        opaque = message.opaque
-        if opaque is not None:
-            opaque = _relabelled(opaque, self._needs.call_block, calls)
-        return msgspec.structs.replace(message, tool_calls=calls, opaque=opaque)
+        provider_blocks = message.provider_blocks
+        if provider_blocks is not None:
+            provider_blocks = _relabelled(provider_blocks, self._needs.call_block, calls)
+        return msgspec.structs.replace(message, tool_calls=calls, provider_blocks=provider_blocks)
 
     def _call(self, call: ToolCall) -> ToolCall:
         name, call_id = self._names.get(call.name, call.name), self._id(call.id)
@@ -339,17 +339,19 @@ def _joined(first: tuple[Part, ...], second: tuple[Part, ...]) -> tuple[Part, ..
 
 
 def _can_join(first: AssistantMessage, second: AssistantMessage) -> bool:
-    return first.opaque is None and second.opaque is None and not first.tool_calls
+    return first.provider_blocks is None and second.provider_blocks is None and not first.tool_calls
 
 
-def _relabelled(opaque: Opaque, shape: CallBlock | None, calls: tuple[ToolCall, ...]) -> Opaque | None:
+def _relabelled(
+    provider_blocks: ProviderBlocks, shape: CallBlock | None, calls: tuple[ToolCall, ...]
+) -> ProviderBlocks | None:
     """A provider's blocks with their calls under these ids and names; None where they do not hold just these calls."""
     if shape is None:
         return None
     left = list(calls)
     blocks: list[bytes] = []
     try:
-        for raw in msgspec.json.decode(opaque.blocks, type=list[Raw]):
+        for raw in msgspec.json.decode(provider_blocks.blocks, type=list[Raw]):
             fields = msgspec.json.decode(raw, type=dict[str, Any])
             if fields.get("type") == shape.kind:
                 call = left.pop(0)
@@ -358,7 +360,7 @@ def _relabelled(opaque: Opaque, shape: CallBlock | None, calls: tuple[ToolCall, 
                 blocks.append(bytes(raw))
     except (msgspec.MsgspecError, RecursionError, UnicodeError, IndexError):
         return None
-    return None if left else msgspec.structs.replace(opaque, blocks=Raw(b"[" + b",".join(blocks) + b"]"))
+    return None if left else msgspec.structs.replace(provider_blocks, blocks=Raw(b"[" + b",".join(blocks) + b"]"))
 
 
 def _replaced(raw: Raw, changes: Mapping[str, str]) -> bytes:
@@ -396,7 +398,7 @@ class Labels:
             return event if (name, call_id) == (event.name, event.id) else ToolCallStarted(event.index, call_id, name)
         if isinstance(event, ToolCallDone):
             return self._done(event)
-        return self._block(event) if isinstance(event, OpaqueBlock) else event
+        return self._block(event) if isinstance(event, ProviderBlock) else event
 
     def _done(self, event: ToolCallDone) -> ToolCallDone:
         call = event.call
@@ -407,7 +409,7 @@ class Labels:
         self._told.setdefault(call.id, deque()).append(told)
         return ToolCallDone(event.index, told)
 
-    def _block(self, event: OpaqueBlock) -> OpaqueBlock:
+    def _block(self, event: ProviderBlock) -> ProviderBlock:
         """What travels back must say what the call says."""
         if not self._told or self._shape is None:
             return event
@@ -417,7 +419,7 @@ class Labels:
             return event
         call = waiting.popleft()
         block = _replaced(event.block, {self._shape.id: call.id, self._shape.name: call.name})
-        return OpaqueBlock(event.dialect, Raw(block), event.thinks)
+        return ProviderBlock(event.dialect, Raw(block), event.thinks)
 
     def _id(self, index: int, own: str) -> str:
         """The provider's, unless it is used already or too long for others."""

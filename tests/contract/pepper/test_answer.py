@@ -13,7 +13,7 @@ from crocevia.core.answers import Answer
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import (
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     Stopped,
     StopReason,
@@ -117,7 +117,7 @@ def test_pieces_of_an_engine_travel_untouched() -> None:
     pieces = [b'{"type":"thinking","signature":"=\\/","n":1.0E+2,"thinking":""}', b'{"type":"tool_use","input":{}}']
     streamed, whole = answers(
         say("x"),
-        [OpaqueBlock("anthropic", Raw(piece)) for piece in pieces],
+        [ProviderBlock("anthropic", Raw(piece)) for piece in pieces],
         [USAGE, Stopped(StopReason.END)],
         model={"novelty": "Ragiona."},
     )

@@ -13,7 +13,7 @@ from msgspec import Raw
 
 from crocevia.core.catalogue import Permissions, Prices
 from crocevia.core.errors import GatewayError, Reason
-from crocevia.core.events import OpaqueBlock, Stopped, StopReason, UsageReported
+from crocevia.core.events import ProviderBlock, Stopped, StopReason, UsageReported
 from crocevia.core.messages import AssistantMessage, FilePart, UserMessage
 from crocevia.core.usage import Usage
 from crocevia.runtime.classic.websearch import WebSearch
@@ -326,7 +326,7 @@ def test_the_engines_own_citations_win_and_are_asked_for() -> None:
             "end_page_number": 3,
         }
         block = {"type": "text", "text": "Rossi e Bianchi.", "citations": [cited, cited]}
-        plays = (say("Rossi e Bianchi."), [OpaqueBlock("anthropic", Raw(json.dumps(block).encode())), USAGE, END])
+        plays = (say("Rossi e Bianchi."), [ProviderBlock("anthropic", Raw(json.dumps(block).encode())), USAGE, END])
         engine = Puppet(plays, dialect="anthropic", documents=True, images=True)
         async with classic_house(engine, permissions=ALL) as place:
             answer = await place.ask({"contenuto": [document(), {"tipo": "testo", "testo": "chi?"}]})

@@ -10,22 +10,22 @@ from msgspec import Raw
 from msgspec.structs import replace
 
 from crocevia.core.calls import ModelRequest
-from crocevia.core.messages import AssistantMessage, Message, Opaque, Tool, ToolCall, ToolMessage, user
+from crocevia.core.messages import AssistantMessage, Message, ProviderBlocks, Tool, ToolCall, ToolMessage, user
 from crocevia.runtime.reasoning.block_digests import NOTE, BlockDigests
 
 ASK = ModelRequest(model="m", messages=(user("x"),), system="s")
 BLOCKS = [Raw(b'{"type":"thinking","signature":"a","n":1.0}')]
 
 
-def opaque(*blocks: bytes) -> Opaque:
-    return Opaque(dialect="anthropic", blocks=Raw(b"[" + b",".join(blocks) + b"]"), thinks=True)
+def spelled(*blocks: bytes) -> ProviderBlocks:
+    return ProviderBlocks(dialect="anthropic", blocks=Raw(b"[" + b",".join(blocks) + b"]"), thinks=True)
 
 
-def out_of_place(memory: BlockDigests, request: ModelRequest, pieces: Opaque | None = None) -> bool:
+def out_of_place(memory: BlockDigests, request: ModelRequest, pieces: ProviderBlocks | None = None) -> bool:
     conversation = memory.conversation(request)
     for message in request.messages:
         conversation.add(message)
-    return memory.is_out_of_place(pieces or opaque(bytes(BLOCKS[0])), conversation)
+    return memory.is_out_of_place(pieces or spelled(bytes(BLOCKS[0])), conversation)
 
 
 words = st.text(max_size=6)
@@ -77,8 +77,10 @@ def test_the_same_answer_may_be_given_in_several_conversations() -> None:
 def test_spelling_does_not_count() -> None:
     memory = BlockDigests(b"secret")
     memory.remember(ASK, BLOCKS)
-    assert out_of_place(memory, replace(ASK, system="t"), opaque(b'{ "n": 1, "signature":"\\u0061","type":"thinking"}'))
-    assert not out_of_place(memory, replace(ASK, system="t"), opaque(b'{"n":2,"signature":"a","type":"thinking"}'))
+    assert out_of_place(
+        memory, replace(ASK, system="t"), spelled(b'{ "n": 1, "signature":"\\u0061","type":"thinking"}')
+    )
+    assert not out_of_place(memory, replace(ASK, system="t"), spelled(b'{"n":2,"signature":"a","type":"thinking"}'))
 
 
 def test_a_later_life_recalls_what_records_noted() -> None:
@@ -97,5 +99,5 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(50):
         memory.remember(ASK, [Raw(b'{"type":"thinking","n":%d}' % number)])
     assert len(memory._answers) == 10
-    assert out_of_place(memory, replace(ASK, system="t"), opaque(b'{"type":"thinking","n":49}'))
-    assert not out_of_place(memory, replace(ASK, system="t"), opaque(b'{"type":"thinking","n":0}'))
+    assert out_of_place(memory, replace(ASK, system="t"), spelled(b'{"type":"thinking","n":49}'))
+    assert not out_of_place(memory, replace(ASK, system="t"), spelled(b'{"type":"thinking","n":0}'))

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from crocevia.core.calls import GenerationOptions
-from crocevia.core.messages import Message, Opaque, ToolCall
+from crocevia.core.messages import Message, ProviderBlocks, ToolCall
 from crocevia.core.turn.plan import Plan, ToolKind, Totals
 from crocevia.core.turn.run_request import RunRequest, with_earlier_options
 from crocevia.core.usage import Usage
@@ -290,7 +290,7 @@ class ModelAnswered(EntryBase, frozen=True, kw_only=True, tag="model.answered"):
     calls: tuple[ToolCall, ...] = ()
     unreadable: tuple[int, ...] = ()
     """Places of calls whose arguments were no JSON object, or too long: they do not run, and the model is told."""
-    opaque: Opaque | None = None
+    provider_blocks: ProviderBlocks | None = msgspec.field(name="opaque", default=None)
     usage: Usage = Usage()
     cost_usd: float | None = None
     unpriced: Unpriced | None = None

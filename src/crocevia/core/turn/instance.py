@@ -163,7 +163,9 @@ class Instance:
         self.inflight, self.due, self.streamed = False, False, False
         self.totals += spent(entry.usage, entry.cost_usd)
         self.context_tokens = (entry.usage.input_tokens or 0) + (entry.usage.output_tokens or 0)
-        self.context.append(AssistantMessage(text=entry.text or None, tool_calls=entry.calls, opaque=entry.opaque))
+        self.context.append(
+            AssistantMessage(text=entry.text or None, tool_calls=entry.calls, provider_blocks=entry.provider_blocks)
+        )
         if entry.text:
             self.texts.append(entry.text)
         if entry.reasoning:

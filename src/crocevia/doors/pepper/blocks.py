@@ -11,7 +11,7 @@ from msgspec import Raw
 
 from crocevia.core.errors import GatewayError
 from crocevia.core.json import canonical, check_part
-from crocevia.core.messages import Opaque, ToolCall
+from crocevia.core.messages import ProviderBlocks, ToolCall
 
 ANTHROPIC: Final = "anthropic"
 RESPONSES: Final = "openai-responses"
@@ -27,12 +27,14 @@ _IDS: Final = {ANTHROPIC: re.compile(r"[a-zA-Z0-9_-]+"), RESPONSES: re.compile(r
 
 
 class Read(msgspec.Struct, frozen=True, kw_only=True):
-    """What blocks say. opaque None: they are of no use, and `invalid_blocks` says why (None: there were none)."""
+    """What blocks say."""
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
-    opaque: Opaque | None = None
+    provider_blocks: ProviderBlocks | None = None
+    """None: they are of no use, or there were none."""
     invalid_blocks: str | None = None
+    """Why they are of no use."""
 
 
 class _Kind(msgspec.Struct):
@@ -128,13 +130,13 @@ def read(blocks: Sequence[Raw], calls: Sequence[ToolCall] | None) -> Read:
         return Read(invalid_blocks=UNRECOGNISED)
     if not same:
         return Read(invalid_blocks=EDITED)
-    opaque = Opaque(
+    provider_blocks = ProviderBlocks(
         dialect=dialect,
         blocks=Raw(b"[" + b",".join(map(bytes, blocks)) + b"]"),
         thinks=not _THOUGHTS.isdisjoint(kinds),
         plain=_ORDINARY.issuperset(kinds),
     )
-    return Read(text="".join(said.texts), calls=tuple(said.calls), opaque=opaque)
+    return Read(text="".join(said.texts), calls=tuple(said.calls), provider_blocks=provider_blocks)
 
 
 def _kind(block: Raw) -> str:

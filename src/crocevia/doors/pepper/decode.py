@@ -219,12 +219,12 @@ class _History:
         calls = None if asked is None else tuple(self._asked(index, at, call) for at, call in enumerate(asked))
         pieces = blocks.read(message.blocchi or (), calls)
         said = AssistantMessage(
-            text=(message.content if pieces.opaque is None else pieces.text) or None,
+            text=(message.content if pieces.provider_blocks is None else pieces.text) or None,
             tool_calls=pieces.calls if calls is None else calls,
-            opaque=pieces.opaque,
+            provider_blocks=pieces.provider_blocks,
         )
         self._pending.open(index, said.tool_calls)
-        if said.text or said.tool_calls or said.opaque:  # a model that said nothing leaves nothing to send back
+        if said.text or said.tool_calls or said.provider_blocks:  # a silent model leaves nothing to send back
             if pieces.invalid_blocks is not None:
                 self.invalid_blocks[len(self.messages)] = pieces.invalid_blocks
             self._keep(index, said)

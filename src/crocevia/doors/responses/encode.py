@@ -15,7 +15,7 @@ from msgspec import UNSET, Raw
 from crocevia.core import json
 from crocevia.core.events import (
     Cited,
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     RefusalDelta,
     TextDelta,
@@ -81,7 +81,7 @@ class AnswerEncoder:
         self._words: list[str] = []  # of this step, with its calls
         self._called: list[tuple[str, str, bytes]] = []
         self._quiet = quiet
-        self._opaque: list[OpaqueBlock] = []
+        self._provider_blocks: list[ProviderBlock] = []
         self._text: list[str] = []
         self._cited: list[wire.Extra] = []
         self._declined_at: dict[str, Any] = {}
@@ -289,16 +289,16 @@ class AnswerEncoder:
     def _thought_part(self, text: str) -> dict[str, Any]:
         return {**self._thought_place(), "part": self._thinking.made(text=text)}
 
-    def _keep(self, event: OpaqueBlock) -> None:
-        self._opaque.append(event)
+    def _keep(self, event: ProviderBlock) -> None:
+        self._provider_blocks.append(event)
 
     def _seal(self) -> None:
         """An engine's own blocks are kept; whoever asked for them gets them sealed, and may bring them back."""
-        if not self._opaque:
+        if not self._provider_blocks:
             return
         self.blocks = Sealed(
-            dialect=self._opaque[0].dialect,
-            blocks=[piece.block for piece in self._opaque],
+            dialect=self._provider_blocks[0].dialect,
+            blocks=[piece.block for piece in self._provider_blocks],
             says=digest("".join(self._words), self._called),
         )
         if self._seal_with is None:
@@ -314,7 +314,7 @@ class AnswerEncoder:
         """Another answer begins: what was said stands, and the blocks of its answer belong to the agent alone."""
         self._close_thought()
         self._close_text()
-        self._opaque.clear()
+        self._provider_blocks.clear()
         self._words.clear()
         self._called.clear()
 
@@ -399,7 +399,7 @@ _ADD: Final[dict[type, Any]] = {
     ToolCallStarted: AnswerEncoder._start_call,
     ToolCallDelta: AnswerEncoder._spell_call,
     ToolCallDone: AnswerEncoder._end_call,
-    OpaqueBlock: AnswerEncoder._keep,
+    ProviderBlock: AnswerEncoder._keep,
     StepEnded: AnswerEncoder._step,
 }
 

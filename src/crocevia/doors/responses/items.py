@@ -20,8 +20,8 @@ from crocevia.core.messages import (
     AssistantMessage,
     FilePart,
     Message,
-    Opaque,
     Part,
+    ProviderBlocks,
     TextPart,
     ToolCall,
     ToolMessage,
@@ -478,14 +478,14 @@ class _Building:
 
     def _close(self) -> None:
         """End the assistant's message; the results of its calls follow at once."""
-        before, text, opaque = self._blocks()
+        before, text, provider_blocks = self._blocks()
         calls = tuple(self._calls)
         self._text, self._calls = [], []
         if before:
             self._say(AssistantMessage(text=before), self._path)
         if not text and not calls:
             return
-        self._say(AssistantMessage(text=text or None, tool_calls=calls, opaque=opaque), self._path)
+        self._say(AssistantMessage(text=text or None, tool_calls=calls, provider_blocks=provider_blocks), self._path)
         pictures: list[FilePart] = []
         for call in calls:
             place = self._output(call)
@@ -495,7 +495,7 @@ class _Building:
         if pictures:
             self._say(UserMessage(parts=tuple(pictures)), self._paths[-1])
 
-    def _blocks(self) -> tuple[str, str, Opaque | None]:
+    def _blocks(self) -> tuple[str, str, ProviderBlocks | None]:
         """What was said before the answer that the blocks are of, what they say, and they.
 
         The blocks of an answer of several steps are those of its last. What was edited or trimmed wins over blocks.
@@ -504,12 +504,12 @@ class _Building:
         if found is None:
             return "", "".join(self._text), None
         path, sealed = found
-        opaque = Opaque(dialect=sealed.dialect, blocks=Raw(json.encode(sealed.blocks)))
+        provider_blocks = ProviderBlocks(dialect=sealed.dialect, blocks=Raw(json.encode(sealed.blocks)))
         calls = [(call.id, call.name, bytes(call.arguments)) for call in self._calls]
         for start in range(len(self._text) + 1):
             text = "".join(self._text[start:])
             if not sealed.says or sealed.says == digest(text, calls):
-                return "".join(self._text[:start]), text, opaque
+                return "".join(self._text[:start]), text, provider_blocks
         self._repaired.append(f"{path}: reasoning")
         return "", "".join(self._text), None
 

@@ -147,9 +147,9 @@ def _output(request: ModelRequest) -> dict[str, Any]:
 
 
 def _mode(request: ModelRequest) -> ReasoningMode:
-    """A model that thinks cannot be made to call a tool: who insists on a call gets one without thoughts."""
-    insists = bool(request.tools) and request.options.tool_choice.mode == "required"
-    return "off" if insists else reasoning.mode(request)
+    """A model that thinks cannot be made to call a tool: a required call comes without thoughts."""
+    must_call = bool(request.tools) and request.options.tool_choice.mode == "required"
+    return "off" if must_call else reasoning.mode(request)
 
 
 def _choice(request: ModelRequest) -> dict[str, Any]:
@@ -201,8 +201,8 @@ def _messages(messages: tuple[Message, ...]) -> list[dict[str, Any]]:
 
 
 def _assistant(message: AssistantMessage) -> Raw | list[dict[str, Any]]:
-    if message.opaque is not None and message.opaque.dialect == DIALECT:
-        return _without_blanks(message.opaque.blocks)
+    if message.provider_blocks is not None and message.provider_blocks.dialect == DIALECT:
+        return _without_blanks(message.provider_blocks.blocks)
     blocks: list[dict[str, Any]] = []
     if message.text and message.text.strip():
         blocks.append({"type": "text", "text": message.text})

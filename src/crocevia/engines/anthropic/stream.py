@@ -1,6 +1,6 @@
 """Anthropic's answers: stream events or one body to model events.
 
-Every content block also leaves as an `OpaqueBlock`, as the provider spelled it: whole bodies verbatim; streamed ones
+Every content block also leaves as an `ProviderBlock`, as the provider spelled it: whole bodies verbatim; streamed ones
 from their start (with fields unknown to us) and their deltas, the tool input as the very bytes that came.
 """
 
@@ -15,7 +15,7 @@ from msgspec import Raw
 from crocevia.core.events import (
     TRUNCATING,
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     StopReason,
     TextDelta,
@@ -157,7 +157,7 @@ class AnthropicDecoder:
             out.append(ToolCallStarted(number, block.id, block.name))
             out.append(ToolCallDelta(number, spelled))
             out.append(_done(number, block, spelled))
-        out.append(OpaqueBlock(DIALECT, raw.copy(), block.type in _THOUGHTS))
+        out.append(ProviderBlock(DIALECT, raw.copy(), block.type in _THOUGHTS))
 
     def _begin_message(self, event: _Event, out: list[ModelEvent]) -> None:
         if event.message is not None:
@@ -237,7 +237,7 @@ class AnthropicDecoder:
             out.append(_done(opened.number, block, spelled))
         found = [*citations.listed(block.citations), *opened.citations]
         self._cite(block, len(block.text) + opened.length("text"), found, out)
-        out.append(OpaqueBlock(DIALECT, opened.rebuilt(), block.type in _THOUGHTS))
+        out.append(ProviderBlock(DIALECT, opened.rebuilt(), block.type in _THOUGHTS))
 
     def _cite(self, block: _Block, said: int, found: list[Raw], out: list[ModelEvent]) -> None:
         """The pages behind a block of text that has ended."""

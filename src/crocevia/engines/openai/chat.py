@@ -38,7 +38,7 @@ def is_official(url: str) -> bool:
 
 
 class ChatDialect:
-    """`base_url` is given with `/v1`. No opaque blocks: what the protocol has, messages and tool calls say."""
+    """`base_url` is given with `/v1`. No provider blocks: what the protocol has, messages and tool calls say."""
 
     name = "plain"
 

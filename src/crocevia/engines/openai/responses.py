@@ -121,8 +121,8 @@ def _items(message: Message) -> list[Any]:
         return [{"role": "user", "content": [_part(part) for part in message.parts]}]
     if isinstance(message, ToolMessage):
         return [{"type": "function_call_output", "call_id": message.call_id, "output": shapes.result_text(message)}]
-    if message.opaque is not None and message.opaque.dialect == DIALECT:
-        return msgspec.json.decode(message.opaque.blocks, type=list[Raw])
+    if message.provider_blocks is not None and message.provider_blocks.dialect == DIALECT:
+        return msgspec.json.decode(message.provider_blocks.blocks, type=list[Raw])
     return _assistant(message)
 
 

@@ -1,6 +1,6 @@
 """The Responses API's answers: stream events or one body to model events.
 
-Every item also leaves as an `OpaqueBlock`, as the provider spelled it.
+Every item also leaves as an `ProviderBlock`, as the provider spelled it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from msgspec import Raw
 from crocevia.core.events import (
     TRUNCATING,
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     RefusalDelta,
     Stopped,
@@ -178,7 +178,7 @@ class ResponsesDecoder:
             return
         self._refused = self._refused or any(content.type == "refusal" for content in item.content or ())
         self._say(place, item, out)
-        out.append(OpaqueBlock(DIALECT, raw.copy(), item.type == "reasoning"))
+        out.append(ProviderBlock(DIALECT, raw.copy(), item.type == "reasoning"))
 
     def _say(self, place: int | str | None, item: _Item, out: list[ModelEvent]) -> None:
         texts = [content.text for content in item.content or () if content.text]

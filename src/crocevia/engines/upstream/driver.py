@@ -24,7 +24,7 @@ _PROBE_SECONDS = 10.0
 
 
 class Dialect(Protocol):
-    """How to speak to one provider. `headers` hold the key; `name` is that of the opaque blocks."""
+    """How to speak to one provider. `headers` hold the key; `name` is that of the provider blocks."""
 
     name: str
     url: str

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from crocevia.core.events import (
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     RefusalDelta,
     Stopped,
@@ -106,7 +106,7 @@ def _with(event: _Delta, text: str) -> _Delta:
 
 def _whole(event: ModelEvent) -> ModelEvent:
     """What comes in one piece."""
-    if isinstance(event, OpaqueBlock):
+    if isinstance(event, ProviderBlock):
         return msgspec.structs.replace(event, block=Raw(joined(bytes(event.block).decode()).encode()))
     if isinstance(event, ToolCallStarted):
         return msgspec.structs.replace(event, id=joined(event.id), name=joined(event.name))

@@ -18,7 +18,7 @@ from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.catalogue import ModelSpec, ProjectSpec, RecipeSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.events import CUT_SHORT, StopReason
-from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque, Part, ToolMessage, UserMessage
+from crocevia.core.messages import AssistantMessage, FilePart, Message, Part, ProviderBlocks, ToolMessage, UserMessage
 from crocevia.core.usage import Usage
 from crocevia.runtime.classic import citations, websearch
 from crocevia.runtime.classic.citations import Citation
@@ -239,11 +239,13 @@ def _is_native(part: Part) -> bool:
 
 def _repeated(answer: Answer) -> AssistantMessage:
     """The answer as history, with its own blocks where it has them."""
-    opaque = None
+    provider_blocks = None
     if answer.blocks:
         spelled = b",".join(bytes(piece.block) for piece in answer.blocks)
-        opaque = Opaque(dialect=answer.blocks[0].dialect, blocks=Raw(b"[" + spelled + b"]"), thinks=True)
-    return AssistantMessage(text=answer.text or None, tool_calls=answer.tool_calls, opaque=opaque)
+        provider_blocks = ProviderBlocks(
+            dialect=answer.blocks[0].dialect, blocks=Raw(b"[" + spelled + b"]"), thinks=True
+        )
+    return AssistantMessage(text=answer.text or None, tool_calls=answer.tool_calls, provider_blocks=provider_blocks)
 
 
 def _summed(before: Usage, later: Usage) -> Usage:

@@ -160,8 +160,8 @@ def prompt_tokens(request: ModelRequest, model: ModelSpec) -> int:
 
 def _characters(message: Message) -> int:
     said = sizes.characters(message)
-    if isinstance(message, AssistantMessage) and message.opaque is not None:
-        return max(said, len(message.opaque.blocks))
+    if isinstance(message, AssistantMessage) and message.provider_blocks is not None:
+        return max(said, len(message.provider_blocks.blocks))
     return said
 
 

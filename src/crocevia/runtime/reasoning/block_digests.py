@@ -17,7 +17,7 @@ from msgspec import Raw
 
 from crocevia.core.calls import ModelRequest
 from crocevia.core.json import canonical
-from crocevia.core.messages import AssistantMessage, Message, Opaque, TextPart, ToolMessage
+from crocevia.core.messages import AssistantMessage, Message, ProviderBlocks, TextPart, ToolMessage
 
 CAPACITY: Final = 20_000  # answers; about 6 MB when full
 NOTE: Final = "proof"  # where a record's notes hold the two digests
@@ -87,9 +87,9 @@ class BlockDigests:
         self._put(answer, context)
         return {"answer": answer.hex(), "context": context.hex()}
 
-    def is_out_of_place(self, opaque: Opaque, conversation: ConversationDigest) -> bool:
+    def is_out_of_place(self, provider_blocks: ProviderBlocks, conversation: ConversationDigest) -> bool:
         """Whether these blocks were given here, but never after the conversation so far. False if unknown."""
-        found = self._answers.get(self._answer(opaque.blocks))
+        found = self._answers.get(self._answer(provider_blocks.blocks))
         return found is not None and conversation.digest() not in found
 
     def recall(self, notes: Iterable[Mapping[str, Any]]) -> None:

@@ -16,7 +16,7 @@ from crocevia.core.calls import Engine, ModelRequest
 from crocevia.core.catalogue import ModelSpec
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.history import open_round
-from crocevia.core.messages import AssistantMessage, FilePart, Message, Opaque
+from crocevia.core.messages import AssistantMessage, FilePart, Message, ProviderBlocks
 from crocevia.documents.intake import Prepared
 from crocevia.runtime.drafts import CallDraft
 from crocevia.runtime.fitting import Fitted, fit
@@ -97,11 +97,11 @@ class ReasoningRouter:
         engine = self._engines(model.engine)
         rounds = open_round(request.messages)
         invalid_blocks = asked.draft.invalid_blocks
-        if not rounds and not invalid_blocks and not any(map(_opaque, request.messages)):
+        if not rounds and not invalid_blocks and not any(map(_blocks, request.messages)):
             return _fitted(asked, model, engine, request)
         losses = self._judge(asked, engine)
         lost = {loss.index for loss in losses}
-        missing = [i for i in rounds if _opaque(request.messages[i]) is None and i not in invalid_blocks]
+        missing = [i for i in rounds if _blocks(request.messages[i]) is None and i not in invalid_blocks]
         blocks_missing = bool(missing) if rounds else None
         if lost:
             request = msgspec.structs.replace(request, messages=_kept(request.messages, lost))
@@ -126,7 +126,7 @@ class ReasoningRouter:
         if route.engine.dialect == _PLAIN:
             return None  # it was sent nothing that it gave
         bare = tuple(_bare(message) for message in asked.request.messages)
-        rejected = {i: REJECTED for i, message in enumerate(asked.request.messages) if _opaque(message) is not None}
+        rejected = {i: REJECTED for i, message in enumerate(asked.request.messages) if _blocks(message) is not None}
         if asked.model.reasoning != "off":
             rejected |= {i: REJECTED for i in open_round(asked.request.messages)}
         again = msgspec.structs.replace(
@@ -168,22 +168,24 @@ class ReasoningRouter:
         """The messages whose blocks are not sent, in order."""
         losses: list[Loss] = []
         messages = asked.request.messages
-        thinks = any((opaque := _opaque(message)) is not None and opaque.thinks for message in messages)
+        thinks = any((blocks := _blocks(message)) is not None and blocks.thinks for message in messages)
         conversation = self.memory.conversation(asked.request) if thinks else None
         for index, message in enumerate(messages):
-            why = asked.draft.invalid_blocks.get(index) or self._why_not(_opaque(message), engine.dialect, conversation)
+            why = asked.draft.invalid_blocks.get(index) or self._why_not(_blocks(message), engine.dialect, conversation)
             if why is not None:
                 losses.append(Loss(index, why))
             if conversation is not None:
                 conversation.add(message)
         return tuple(losses)
 
-    def _why_not(self, opaque: Opaque | None, dialect: str, conversation: ConversationDigest | None) -> str | None:
-        if opaque is None:
+    def _why_not(
+        self, blocks: ProviderBlocks | None, dialect: str, conversation: ConversationDigest | None
+    ) -> str | None:
+        if blocks is None:
             return None
-        if not _fits(opaque, dialect):
+        if not _fits(blocks, dialect):
             return OTHER_ENGINE
-        if opaque.thinks and conversation is not None and self.memory.is_out_of_place(opaque, conversation):
+        if blocks.thinks and conversation is not None and self.memory.is_out_of_place(blocks, conversation):
             return HISTORY_CHANGED
         return None
 
@@ -203,13 +205,13 @@ def _blocks_needed(model: ModelSpec, index: int) -> GatewayError:
     return GatewayError(Reason.BLOCKS_NEEDED, param=f"messages[{index}].blocchi", model=model.name, index=index)
 
 
-def _opaque(message: Message) -> Opaque | None:
-    return message.opaque if isinstance(message, AssistantMessage) else None
+def _blocks(message: Message) -> ProviderBlocks | None:
+    return message.provider_blocks if isinstance(message, AssistantMessage) else None
 
 
-def _fits(opaque: Opaque, dialect: str) -> bool:
+def _fits(blocks: ProviderBlocks, dialect: str) -> bool:
     """Whether an engine of `dialect` can be given these blocks, or can say them in its own way without a loss."""
-    return opaque.dialect == dialect or (opaque.plain and dialect == _PLAIN)
+    return blocks.dialect == dialect or (blocks.plain and dialect == _PLAIN)
 
 
 def _kept(messages: tuple[Message, ...], lost: set[int]) -> tuple[Message, ...]:
@@ -224,9 +226,9 @@ def _can_be_given(files: tuple[Prepared, ...], route: Route) -> bool:
 
 
 def _bare(message: Message) -> Message:
-    return message if _opaque(message) is None else msgspec.structs.replace(message, opaque=None)
+    return message if _blocks(message) is None else msgspec.structs.replace(message, provider_blocks=None)
 
 
 def _unthinking(message: Message, dialect: str) -> Message:
-    opaque = _opaque(message)
-    return message if opaque is not None and not opaque.thinks and opaque.dialect == dialect else _bare(message)
+    blocks = _blocks(message)
+    return message if blocks is not None and not blocks.thinks and blocks.dialect == dialect else _bare(message)

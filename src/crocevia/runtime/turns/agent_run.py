@@ -14,7 +14,7 @@ from crocevia.core.answers import Answer
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import (
     ModelEvent,
-    OpaqueBlock,
+    ProviderBlock,
     ReasoningDelta,
     RefusalDelta,
     Stopped,
@@ -185,7 +185,7 @@ class RunOutput:
         self._steps += 1
 
     def _is_visible(self, event: ModelEvent) -> bool:
-        if isinstance(event, OpaqueBlock):
+        if isinstance(event, ProviderBlock):
             self._blocks.append(event)
             return False
         name = _tool_name(event)

@@ -11,7 +11,7 @@ from crocevia.core.answers import Answer
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.events import StopReason
 from crocevia.core.ids import ulid
-from crocevia.core.messages import Opaque, ToolCall
+from crocevia.core.messages import ProviderBlocks, ToolCall
 from crocevia.core.texts import render
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.closing import LARGEST_TEXT
@@ -110,7 +110,7 @@ class ModelAttempt(msgspec.Struct, frozen=True):
             reasoning=answer.reasoning,
             calls=calls,
             unreadable=unreadable,
-            opaque=None if unreadable else _provider_blocks(answer),
+            provider_blocks=None if unreadable else _provider_blocks(answer),
             usage=cost.usage,
             cost_usd=cost.cost_usd,
             unpriced=cost.unpriced,
@@ -145,11 +145,11 @@ def _is_object(tool_call: ToolCall) -> bool:
         return False
 
 
-def _provider_blocks(answer: Answer) -> Opaque | None:
+def _provider_blocks(answer: Answer) -> ProviderBlocks | None:
     if not answer.blocks:
         return None
     blocks = b"[" + b",".join(bytes(piece.block) for piece in answer.blocks) + b"]"
-    return Opaque(dialect=answer.blocks[0].dialect, blocks=msgspec.Raw(blocks), thinks=bool(answer.reasoning))
+    return ProviderBlocks(dialect=answer.blocks[0].dialect, blocks=msgspec.Raw(blocks), thinks=bool(answer.reasoning))
 
 
 def cost_of(call: Call | None, instance: Instance) -> CallCost:
