@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from typing import Any, cast
 
 import pytest
@@ -82,7 +83,11 @@ def test_bytes_that_were_damaged_lost_or_repeated(case: tuple[str, str], data: s
         stream[at : at + data.draw(st.sampled_from([0, 1, 1, 9]))] = data.draw(
             st.one_of(st.binary(max_size=4), st.sampled_from([b"\\ud83c", b"\\udf0d", b"\xff", b"\n\n", b"\r", b'"']))
         )
-    told(case[0], [bytes(stream)], stream=data.draw(st.booleans()))
+    if data.draw(st.booleans()):
+        del stream[data.draw(st.integers(0, len(stream))) :]  # the connection was cut
+    places = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=4)))
+    reads = [bytes(stream[start:end]) for start, end in pairwise([0, *places, len(stream)])]
+    told(case[0], reads, stream=data.draw(st.booleans()))
 
 
 @given(case=st.sampled_from(STREAMS), data=st.data())

@@ -10,7 +10,7 @@ from typing import Final
 
 from sqlalchemy import MetaData
 
-SCHEMA: Final = "0096"  # the newest migration
+SCHEMA: Final = "0097"  # the newest migration
 
 metadata = MetaData(
     naming_convention={
