@@ -63,6 +63,9 @@ def main() -> None:
     run(environment, "go", "test", "-c", *race, "-o", str(DRIVER), ".")
     drivers = [f"python={sys.executable} sdk/python/tests/driver.py async", f"go=env ENVAI_DRIVER=1 {DRIVER}"]
     run(environment, sys.executable, "-m", "conformance.runner", *drivers, cwd=ROOT)
+    environment["SDK_DRIVERS"] = f"go=env ENVAI_DRIVER=1 {DRIVER}"
+    live = ["tests/e2e/test_other_sdks.py", "tests/docs/test_go_blocks.py"]
+    run(environment, sys.executable, "-m", "pytest", "-q", *live, cwd=ROOT)
 
 
 if __name__ == "__main__":
