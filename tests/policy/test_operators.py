@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from unicodedata import normalize
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -79,6 +82,20 @@ def test_a_bearer_is_the_secret_of_its_mode_and_nothing_else() -> None:
     for header in ("", "Bearer", "Bearer ", "Basic dDE=", "t1"):
         assert by_secret(credentials(authorization=header), token, lambda given: True) is None
     assert by_secret(credentials(authorization="Bearer ü"), token, lambda given: True) is False
+
+
+@pytest.mark.parametrize("secret", ["perché no", "à", "Größe ß", "пароль", "naïve\u0301"])
+def test_a_secret_is_the_same_however_its_letters_are_sent(secret: str) -> None:
+    sent = {normalize(form, secret).encode() for form in ("NFC", "NFD")}
+    with suppress(UnicodeError):
+        sent.add(normalize("NFC", secret).encode("latin-1"))
+    for kept in (normalize("NFC", secret), normalize("NFD", secret)):
+        rules = Rules(mode="password", password=kept)
+        for data in sent:
+            credentials = Credentials(peer="::1", headers={"authorization": f"Bearer {data.decode('latin-1')}"})
+            assert by_secret(credentials, rules, lambda _: False) is True, data
+        wrong = Credentials(peer="::1", headers={"authorization": "Bearer perche no"})
+        assert by_secret(wrong, rules, lambda _: False) is False
 
 
 def test_a_proxy_on_this_machine_is_believed_only_when_that_is_allowed() -> None:

@@ -8,11 +8,15 @@ import msgspec
 
 
 class EmbeddingRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """model: the provider's own name for it. dimensions None: as many as the model has."""
+    """model: the provider's own name for it. dimensions None: as many as the model has.
+
+    tokens: what is to be embedded instead of texts, by the model's own numbers.
+    """
 
     model: str
     texts: tuple[str, ...]
     dimensions: int | None = None
+    tokens: tuple[tuple[int, ...], ...] = ()
 
 
 class Embedded(msgspec.Struct, frozen=True):

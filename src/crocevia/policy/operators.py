@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Final, Literal, TypeAlias
+from unicodedata import normalize
 from urllib.parse import urlsplit
 
 import msgspec
@@ -64,9 +66,9 @@ class Credentials(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def bearer(self) -> str | None:
-        """The secret of the Authorization header, if it is one."""
+        """The secret of the Authorization header, if it is one, in one spelling: however its letters were encoded."""
         scheme, _, secret = self.headers.get("authorization", "").partition(" ")
-        return secret.strip() or None if scheme.lower() == "bearer" else None
+        return _spelled(secret.strip(" \t")) or None if scheme.lower() == "bearer" else None
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -168,5 +170,14 @@ def declared_scopes(credentials: Credentials) -> frozenset[str]:
     return frozenset(scope for part in named.split(",") if (scope := part.strip()))
 
 
+def _spelled(sent: str) -> str:
+    """A header's text, which servers hand over as Latin-1: clients send UTF-8, composed or not, or Latin-1 itself."""
+    if sent.isascii():
+        return sent
+    with suppress(UnicodeError):
+        sent = sent.encode("latin-1").decode()
+    return normalize("NFC", sent)
+
+
 def _same(given: str, secret: str | None) -> bool:
-    return secret is not None and hmac.compare_digest(given.encode(), secret.encode())
+    return secret is not None and hmac.compare_digest(given.encode(), normalize("NFC", secret).encode())

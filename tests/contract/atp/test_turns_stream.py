@@ -69,6 +69,9 @@ def test_a_cursor_gives_exactly_what_follows() -> None:
             part = await place.watch(chat, after, headers={"last-event-id": last}, query=f"&epoch={epoch}")
             await part.pinged()
             assert part.events == whole.events[begins:]
+        for odd in ("evt_01m8qv4ah59pqdw5wd8d1tv8nh", "nonsense", f"{epoch}:x", "-1"):
+            refused = await place.watch(chat, None, headers={"last-event-id": odd})
+            assert (refused.status, json.loads(refused.raw)["error"]["type"]) == (400, "invalid_request")
         await place.reopen()
         part = await place.watch(chat, 4, query=f"&epoch={epoch}")
         await part.pinged()

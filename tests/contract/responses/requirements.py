@@ -133,5 +133,6 @@ REQUIREMENTS: tuple[R, ...] = (
     R("R-CHAT-4", "`response_format`, `stop`, `seed` and the limits reach the model; `n` above 1 is 400.", "Chat"),
     R("R-CHAT-5", "A failure in a chat stream is an error chunk and [DONE].", "Chat"),
     R("R-EMB-1", "Embeddings come as floats or as base64, with counted usage.", "Embeddings"),
+    R("R-EMB-3", "Vectors come from the model or agent that was named; unknown names are 404.", "Embeddings"),
     R("R-EMB-2", "Inputs out of bounds are 400.", "Embeddings"),
 )

@@ -105,6 +105,7 @@ def test_a_failed_turn_forgets_its_previous_answer(tmp_path: Path) -> None:
             orphan = [{"type": "function_call_output", "call_id": "missing", "output": "x"}]
             failed = await create(connection, orphan, store=False, previous_response_id=first)
             assert failed[-1]["type"] == "error" and failed[-1]["status"] == 400
+            assert failed[-1]["error"]["code"] == "invalid_request_error"
             gone = await create(connection, "b", store=False, previous_response_id=first)
             assert gone[-1]["error"]["code"] == "previous_response_not_found"
 

@@ -16,7 +16,7 @@ from crocevia.engines.e5.engine import is_installed
 from tests.aio import run
 from tests.contract.requirements import requirement
 from tests.documents.zoo import photo as picture
-from tests.doors.responses.house import ENABLED, Answer, house
+from tests.doors.responses.house import AGENTS, ENABLED, Answer, house
 from tests.fakes.provider import Provider, answer, play
 
 from .upstream import DONE, calls, chunk, sent, spoken, upstream, whole
@@ -469,7 +469,11 @@ def test_vectors_come_as_floats_or_base64_with_counted_usage(tmp_path: Path) -> 
                     ({"input": None}, "input"),
                     ({"input": []}, "input"),
                     ({"input": ""}, "input"),
-                    ({"input": [[1, 2]]}, "input"),
+                    ({"input": [[1, -2]]}, "input"),
+                    ({"input": [[1, "a"]]}, "input"),
+                    ({"input": [[1, 2], "a"]}, "input"),
+                    ({"input": [[]]}, "input"),
+                    ({"input": [[1] * 9000]}, "input"),
                     ({"input": ["a"] * 2049}, "input"),
                     ({"input": "a" * 40_000}, "input"),
                     ({"encoding_format": "hex"}, "encoding_format"),
@@ -479,6 +483,42 @@ def test_vectors_come_as_floats_or_base64_with_counted_usage(tmp_path: Path) -> 
                 ):
                     refused = await home.ask("/v1/embeddings", {**body, **wrong})
                     assert (refused.status, refused.error["param"]) == (400, param), wrong
+                for numbers, given in (([1, 2], [[1, 2]]), ([[1, 2], [3]], [[1, 2], [3]])):
+                    await home.ask("/v1/embeddings", {**body, "input": numbers})
+                    assert sent(provider)["input"] == given
+
+    run(scene())
+
+
+@requirement("R-EMB-3", "R-AGENT-2")
+def test_vectors_come_from_who_was_named_or_from_nobody_and_another_model_is_for_admins(tmp_path: Path) -> None:
+    async def scene() -> None:
+        async with Provider(answer(200, json.dumps(VECTORS).encode())) as provider:
+            declared = (
+                f'[[engines]]\nname = "vectors"\nkind = "openai-embeddings"\nbase_url = "{provider.url}/v1"\n'
+                '[[models]]\nname = "small"\nengine = "vectors"\nupstream = "emb-1"\n'
+            )
+            async with house(tmp_path, declared=declared + AGENTS, settings=NONE) as home:
+
+                async def status(model: str, **headers: str) -> int:
+                    body = {"model": model, "input": ["a", "b"]}
+                    answered = await home.ask("/v1/embeddings", body, token=None, headers=headers)
+                    if answered.status == 404:
+                        assert (answered.error["code"], answered.error["param"]) in (
+                            ("model_not_found", "model"),
+                            ("model_not_found", None),
+                        )
+                    return answered.status
+
+                for known in ("small", "openclaw", "openclaw/default", "openclaw/clerk"):
+                    assert await status(known) == 200, known
+                for unknown in ("smal", "text-embedding-3-small", "openclaw/nobody", "x/y"):
+                    assert await status(unknown) == 404, unknown
+                asked = {"x-openclaw-model": "small"}
+                assert await status("openclaw", **asked) == 200
+                assert await status("openclaw", **asked, **{"x-openclaw-scopes": "operator.write"}) == 403
+                assert await status("openclaw", **{"x-openclaw-model": "vectors/emb-1"}) == 200
+                assert await status("openclaw", **{"x-openclaw-model": "nothing"}) == 404
 
     run(scene())
 

@@ -166,7 +166,10 @@ def _cursor(request: Request) -> tuple[int, str | None]:
     if values is not None and (len(values) != 1 or not _NUMBER.fullmatch(values[0])):
         raise GatewayError(Reason.AFTER_INVALID, param="after")
     after = 0 if values is None else int(values[0])
-    said, mark, number = (request.header(b"last-event-id") or b"").decode("latin-1").rpartition(":")
+    last = (request.header(b"last-event-id") or b"").decode("latin-1").strip()
+    said, mark, number = last.rpartition(":")
+    if last and values is None and not _NUMBER.fullmatch(number):  # everything again is not what was asked for
+        raise GatewayError(Reason.AFTER_INVALID, param="Last-Event-ID")
     if not _NUMBER.fullmatch(number) or (values is not None and int(number) <= after):
         return after, epoch
     if mark and epoch is not None and said != epoch:

@@ -15,14 +15,24 @@ from crocevia.doors.responses.services import Services
 
 MOST: Final = 2048  # inputs of one request
 LONGEST: Final = 32_768  # characters of one input
+LONGEST_TOKENS: Final = 8192
 ALL: Final = 1_000_000  # characters of all inputs
 
 
 class Embedder(Protocol):
-    """Where vectors come from; `model` is the name that the caller gave, or that a header put in its place."""
+    """Where vectors come from. model: of the catalogue; None: the usual one. tokens: what is to be embedded instead of
+    texts, by the model's own numbers.
+    """
 
     async def embed(
-        self, user_id: str, model: str, texts: list[str], *, dimensions: int | None, bytes_in: int
+        self,
+        user_id: str,
+        model: str | None,
+        texts: list[str],
+        *,
+        tokens: list[list[int]] | None,
+        dimensions: int | None,
+        bytes_in: int,
     ) -> Embedded: ...
 
 
@@ -31,38 +41,49 @@ async def embed(services: Services, embedder: Embedder, request: Request) -> Res
     body: wire.EmbeddingRequest = request.take()
     if not body.model:
         raise GatewayError(Reason.MODEL_MISSING_EMBEDDINGS, param="model")
-    texts = _texts(body.input)
+    texts, tokens = _inputs(body.input)
     form = body.encoding_format or "float"
     if form not in ("float", "base64"):
         raise GatewayError(Reason.ENCODING_UNKNOWN, param="encoding_format")
     if body.dimensions is not None and body.dimensions < 1:
         raise GatewayError(Reason.NUMBER_LEAST, param="dimensions", path="dimensions", least=1)
-    name = request.caller.model or body.model
-    user_id = request.caller.operator.user_id
-    made = await embedder.embed(user_id, name, texts, dimensions=body.dimensions, bytes_in=request.size)
+    operator = request.caller.operator
+    name = await services.targets.embedding_model(operator, body.model, override=request.caller.model)
+    made = await embedder.embed(
+        operator.user_id, name, texts, tokens=tokens, dimensions=body.dimensions, bytes_in=request.size
+    )
     rows = [
         {"object": "embedding", "index": index, "embedding": _shown(vector, form)}
         for index, vector in enumerate(made.vectors)
     ]
-    tokens = made.tokens
-    usage = None if tokens is None else {"prompt_tokens": tokens, "total_tokens": tokens}
+    usage = None if made.tokens is None else {"prompt_tokens": made.tokens, "total_tokens": made.tokens}
     answer = {"object": "list", "data": rows, "model": body.model, "usage": usage}
     return Response(200, answer)
 
 
-def _texts(given: str | list[Any] | None) -> list[str]:
-    texts = [given] if isinstance(given, str) else given
-    if texts is None or not all(isinstance(text, str) for text in texts):
+def _inputs(given: str | list[Any] | None) -> tuple[list[str], list[list[int]] | None]:
+    """Texts, or lists of tokens instead. Raises GatewayError(INVALID_REQUEST)."""
+    inputs: list[Any] = [given] if isinstance(given, str) or _is_tokens(given) else given or []
+    by_number = bool(inputs) and all(map(_is_tokens, inputs))
+    if given is None or not (by_number or all(isinstance(text, str) for text in inputs)):
         raise GatewayError(Reason.EMBEDDINGS_TEXTS, param="input")
-    if not any(texts):
+    if not any(inputs):
         raise GatewayError(Reason.EMBEDDINGS_EMPTY, param="input")
-    if len(texts) > MOST:
+    _check(inputs, LONGEST_TOKENS if by_number else LONGEST)
+    return ([], inputs) if by_number else (inputs, None)
+
+
+def _is_tokens(given: Any) -> bool:
+    return isinstance(given, list) and bool(given) and all(type(one) is int and 0 <= one < 2**31 for one in given)
+
+
+def _check(inputs: list[Any], longest: int) -> None:
+    if len(inputs) > MOST:
         raise GatewayError(Reason.EMBEDDINGS_MANY, param="input", limit=MOST)
-    if max(map(len, texts)) > LONGEST:
-        raise GatewayError(Reason.EMBEDDINGS_LONG, param="input", limit=LONGEST)
-    if sum(map(len, texts)) > ALL:
+    if max(map(len, inputs)) > longest:
+        raise GatewayError(Reason.EMBEDDINGS_LONG, param="input", limit=longest)
+    if sum(map(len, inputs)) > ALL:
         raise GatewayError(Reason.EMBEDDINGS_LARGE, param="input", limit=ALL)
-    return texts
 
 
 def _shown(vector: memoryview, form: str) -> str | list[float]:

@@ -111,7 +111,13 @@ class _Connection:
         """Say what was wrong with a message; the connection goes on."""
         if self._gone:
             return
-        failure = {"type": "error", "sequence_number": 0, "status": errors.status(error), **errors.body(error)}
+        told = errors.failure(error)
+        failure = {
+            "type": "error",
+            "sequence_number": 0,
+            "status": errors.status(error),
+            "error": {**told, "code": told.get("code") or told["type"]},  # clients tell failures apart by it
+        }
         await self._send({"type": "websocket.send", "text": json.encode(failure).decode()})
 
     async def _answer(self, message: bytes) -> None:

@@ -65,6 +65,23 @@ class Targets:
         chosen = self._override(operator, override) or self._rosters.model_of(chosen_agent)
         return self._target(chosen_agent, chosen, roster.workspace_id)
 
+    async def embedding_model(self, operator: Operator, model: str, *, override: str | None) -> str | None:
+        """Of the catalogue, by its own name; None for an agent: the usual one embeds for all of them.
+
+        Raises GatewayError: NOT_FOUND (nobody of that name: vectors of another model would not fit), FORBIDDEN.
+        """
+        wanted = self._override(operator, override)
+        if wanted is not None:
+            return wanted
+        if model in self._rosters.catalogue:
+            return model
+        try:
+            if name := self._agent_name(None, model):
+                _pick(await self._rosters.of(operator.user_id), name)
+        except GatewayError:
+            raise GatewayError(Reason.MODEL_UNKNOWN, param="model", name=model[:_NAMED]) from None
+        return None
+
     async def names(self, operator: Operator) -> list[str]:
         """Everything that answers to this operator, as `/v1/models` lists it."""
         roster = await self._rosters.of(operator.user_id)

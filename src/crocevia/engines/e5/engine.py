@@ -38,6 +38,8 @@ class E5Engine:
         """Raises GatewayError: UNSUPPORTED for another size of vector, UPSTREAM_TIMEOUT, UNAVAILABLE."""
         if request.dimensions not in (None, SIZE):
             raise GatewayError(Reason.EMBEDDINGS_DIMENSIONS, param="dimensions", size=SIZE)
+        if request.tokens:
+            raise GatewayError(Reason.EMBEDDINGS_TEXTS, param="input")
         async with self._lock:
             try:
                 async with asyncio.timeout_at(deadline):

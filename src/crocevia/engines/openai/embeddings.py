@@ -55,14 +55,15 @@ class EmbeddingsEngine:
 
     async def embed(self, request: EmbeddingRequest, *, deadline: float) -> Embedded:
         """Raises GatewayError."""
-        body: dict[str, Any] = {"model": request.model, "input": request.texts, "encoding_format": "float"}
+        inputs = request.tokens or request.texts
+        body: dict[str, Any] = {"model": request.model, "input": inputs, "encoding_format": "float"}
         if request.dimensions is not None:
             body["dimensions"] = request.dimensions
         data, attempt, loop = msgspec.json.encode(body), 0, asyncio.get_running_loop()
         while True:
             attempt += 1
             try:
-                return _vectors(await self._service.post("embeddings", data, deadline=deadline), len(request.texts))
+                return _vectors(await self._service.post("embeddings", data, deadline=deadline), len(inputs))
             except GatewayError as failure:
                 wait = pause(self._retry, failure, attempt, deadline - loop.time())
                 if wait is None:

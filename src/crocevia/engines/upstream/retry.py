@@ -20,7 +20,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int = 3
     base: float = 0.5
     cap: float = 8.0
-    patience: float = 20.0
+    patience: float = 5.0  # two of these end before a silent stream is pinged: until then an answer has a status
 
 
 def pause(

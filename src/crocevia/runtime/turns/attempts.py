@@ -20,6 +20,9 @@ from crocevia.core.usage import Usage
 from crocevia.runtime.gateway import Call
 from crocevia.runtime.turns.signing import canonical
 
+FIRST_BACKOFF: Final = 0.25  # seconds before the second attempt, then twice as long each time
+MAX_BACKOFF: Final = 20.0
+
 _RETRYABLE: Final = frozenset(
     {
         Code.RATE_LIMITED,
@@ -52,8 +55,10 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 def fault_of(error: GatewayError) -> Fault:
-    """What a failed attempt is journalled as."""
-    return Fault(error.code.value, render(error.message, "en"), error.retryable or error.code in _RETRYABLE)
+    """What a failed attempt is journalled as. What is known to fail again until later is not tried again."""
+    soon = (error.retry_after or 0) <= MAX_BACKOFF
+    retryable = soon and (error.retryable or error.code in _RETRYABLE)
+    return Fault(error.code.value, render(error.message, "en"), retryable)
 
 
 AGENT_GONE: Final = Fault("agent_unavailable", "this agent is not in the team any more", False)

@@ -27,14 +27,21 @@ from crocevia.log import Coalescer, Piece
 from crocevia.runtime.control.context import Control
 from crocevia.runtime.gateway import Call, CallDraft, Gateway, Route
 from crocevia.runtime.turns import attachments, prompts
-from crocevia.runtime.turns.attempts import AGENT_GONE, INTERRUPTED, CallCost, ModelAttempt, cost_of, fault_of
+from crocevia.runtime.turns.attempts import (
+    AGENT_GONE,
+    FIRST_BACKOFF,
+    INTERRUPTED,
+    MAX_BACKOFF,
+    CallCost,
+    ModelAttempt,
+    cost_of,
+    fault_of,
+)
 from crocevia.runtime.turns.chat_sessions import RunObserver
 from crocevia.runtime.turns.driver import Driver
 from crocevia.runtime.turns.settings import TurnSettings
 from crocevia.runtime.turns.turn_setup import AgentSetup, TurnSetup
 
-FIRST_BACKOFF: Final = 0.25  # seconds before the second attempt, then twice as long each time
-MAX_BACKOFF: Final = 20.0
 DOOR: Final = "atp"
 COMPACTION_SECONDS: Final = 600.0
 
