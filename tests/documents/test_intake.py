@@ -4,7 +4,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import msgspec
@@ -177,8 +177,9 @@ REFUSED: dict[str, tuple[list[Attachment], Limits, str]] = {
     "empty": ([Attachment(param="p", data="")], PEPPER, "file_empty"),
     "blank": ([Attachment(param="p", data=" \n ")], PEPPER, "file_empty"),
     "not base64": ([Attachment(param="p", data="ab*d")], PEPPER, "base64_malformed"),
-    "url alphabet": ([Attachment(param="p", data="ab-_")], PEPPER, "base64_malformed"),
-    "no padding": ([Attachment(param="p", data="eA")], PEPPER, "base64_malformed"),
+    "both alphabets": ([Attachment(param="p", data="ab-/")], PEPPER, "base64_malformed"),
+    "half a byte": ([Attachment(param="p", data="eAbcd")], PEPPER, "base64_malformed"),
+    "data for an address": ([Attachment(param="p", url="data:application/pdf;base64,eA==")], PEPPER, "fetch_scheme"),
     "padding inside": ([Attachment(param="p", data="eA==eA==")], PEPPER, "base64_malformed"),
     "spare bits": ([Attachment(param="p", data="eB==")], PEPPER, "base64_malformed"),
     "not ascii": ([Attachment(param="p", data="eàA=")], PEPPER, "base64_malformed"),
@@ -207,7 +208,24 @@ def test_a_refusal_says_which_part_and_why(case: str) -> None:
     sources, limits, key = REFUSED[case]
     code, why, param = refusal(sources, limits)
     assert (code, why) == (Code.INVALID_REQUEST, key)
-    assert param == (None if case in ("six", "nine urls") else sources[0].param)
+    assert param == sources[0].param
+
+
+def test_the_first_attachment_too_many_is_named() -> None:
+    six = [sent(b"x", param=f"p[{n}]") for n in range(6)]
+    assert refusal(six)[1:] == ("files_many", "p[5]")
+    mixed = [Attachment(param=f"p[{n}]", url="https://a.example/" if n % 2 else "data:,x") for n in range(20)]
+    assert refusal(mixed, RESPONSES)[1:] == ("urls_many", "p[17]")
+
+
+@pytest.mark.parametrize("head", ["", "data:application/pdf;base64,", "DATA:;base64,"])
+@pytest.mark.parametrize("coded", [base64.b64encode, base64.urlsafe_b64encode])
+@pytest.mark.parametrize("tail", ["", "="])
+def test_content_may_be_in_any_of_the_usual_forms(head: str, coded: Callable[[bytes], bytes], tail: str) -> None:
+    data = zoo.pdf(["???>>>~~~ à"])
+    text = coded(data).decode().rstrip("=")
+    (got,) = took([Attachment(param="p", data=head + text + tail * (-len(text) % 4))])
+    assert isinstance(got.parts[0], FilePart) and got.parts[0].data == data
 
 
 def test_the_first_bad_part_is_named_among_good_ones() -> None:
@@ -280,7 +298,10 @@ def test_only_canonical_base64_is_decoded(text: str) -> None:
         data = decode_base64(text)
     except ValueError:
         return
-    assert base64.b64encode(data).decode() == text.replace(" ", "")
+    plain = base64.b64encode(data).decode()
+    assert text.replace(" ", "") in {plain, plain.rstrip("="), *(base64.urlsafe_b64encode(data).decode(),)} or (
+        text.replace(" ", "") == base64.urlsafe_b64encode(data).decode().rstrip("=")
+    )
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from crocevia.documents.text import cut, decode_text, fence, placeholder
 from crocevia.documents.workers import Workers
 
 _MIB = 1024 * 1024
+_STANDARD = bytes.maketrans(b"-_", b"+/")
 _DECODE_STEP = 1 << 20  # characters of base64 at a time: the decoder holds the interpreter's lock
 _DATA_URL = re.compile(r"data:([^,]{0,200}?)(;base64)?,", re.IGNORECASE)
 
@@ -76,6 +77,8 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
     image_bytes: int
     document_fetch: FetchPolicy | None
     image_fetch: FetchPolicy | None
+    data_urls: bool = True
+    """An address may be the content itself."""
     max_pages: int
     max_chars: int
     min_text_chars: int
@@ -92,6 +95,7 @@ PEPPER = Limits(
     image_types=PHOTOS,
     document_bytes=10 * _MIB,
     image_bytes=5 * _MIB,
+    data_urls=False,
     document_fetch=FetchPolicy(timeout=20.0),
     image_fetch=FetchPolicy(timeout=20.0),
     max_pages=600,
@@ -148,11 +152,11 @@ async def prepare(
     """
     if not attachments:
         return ()
-    if len(attachments) > limits.max_count:
-        raise GatewayError(Reason.FILES_MANY, count=len(attachments), limit=limits.max_count)
-    urls = sum(1 for attachment in attachments if attachment.url and not _is_data_url(attachment.url))
-    if urls > limits.max_urls:
-        raise GatewayError(Reason.URLS_MANY, count=urls, limit=limits.max_urls)
+    check_count(attachments, limits)
+    urls = [attachment for attachment in attachments if attachment.url and not _is_data_url(attachment.url)]
+    if len(urls) > limits.max_urls:
+        param = urls[limits.max_urls].param
+        raise GatewayError(Reason.URLS_MANY, param=param, count=len(urls), limit=limits.max_urls)
     for attachment in attachments:
         if (attachment.data is None) == (attachment.url is None):
             raise _at(attachment, GatewayError(Reason.SOURCE_ONE_OF))
@@ -163,6 +167,13 @@ async def prepare(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def check_count(attachments: Sequence[Attachment], limits: Limits) -> None:
+    """Raises GatewayError(INVALID_REQUEST) that names the first one too many."""
+    most = limits.max_count
+    if len(attachments) > most:
+        raise GatewayError(Reason.FILES_MANY, param=attachments[most].param, count=len(attachments), limit=most)
 
 
 async def _prepare(
@@ -188,11 +199,15 @@ async def _prepare(
 
 async def _load(attachment: Attachment, limits: Limits, fetcher: Fetcher) -> _Raw:
     most = _most_bytes(attachment.kind, limits)
+    if attachment.data is not None and _is_data_url(attachment.data):
+        return await _inline(attachment, attachment.data, most)
     if attachment.data is not None:
         data = await _decoded(attachment.data, most)
         return _Raw(data=data, declared=attachment.media_type, name=clean_name(attachment.name))
     url = attachment.url or ""
     if _is_data_url(url):
+        if not limits.data_urls:
+            raise GatewayError(Reason.FETCH_SCHEME, schemes="https")
         return await _inline(attachment, url, most)
     policy = _policy(attachment, limits)
     if policy is None:
@@ -232,11 +247,14 @@ async def _decoded(data: str, most: int) -> bytes:
 
 
 def decode_base64(text: str) -> bytes:
-    """Strict base64: the standard alphabet, padded, canonical; only blanks and line breaks are let through.
-
-    Raises ValueError.
-    """
+    """Canonical base64 of either alphabet, padded or not; blanks and line breaks are let through. Raises ValueError."""
     packed = text.encode("ascii").translate(None, b" \t\r\n")
+    if b"-" in packed or b"_" in packed:
+        if b"+" in packed or b"/" in packed:
+            raise ValueError("two alphabets")
+        packed = packed.translate(_STANDARD)
+    if len(packed) % 4 and b"=" not in packed[-2:]:
+        packed += b"=" * (-len(packed) % 4)
     if len(packed) % 4 or b"=" in packed[:-2]:
         raise ValueError("padding")
     pieces = [

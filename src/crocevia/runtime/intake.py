@@ -19,7 +19,16 @@ from crocevia.core.calls import Abilities, ModelRequest
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.core.messages import FilePart, Message, Part, TextPart, UserMessage
 from crocevia.documents.fetch import Fetcher
-from crocevia.documents.intake import PEPPER, Attachment, Limits, Prepared, clean_name, decode_base64, prepare
+from crocevia.documents.intake import (
+    PEPPER,
+    Attachment,
+    Limits,
+    Prepared,
+    check_count,
+    clean_name,
+    decode_base64,
+    prepare,
+)
 from crocevia.documents.sniff import PHOTOS, sniff
 from crocevia.documents.workers import Workers
 
@@ -99,8 +108,7 @@ class Intake:
         Raises GatewayError: INVALID_REQUEST, DOCUMENTS_NOT_ENABLED, IMAGES_NOT_ENABLED, UNSUPPORTED, UNAVAILABLE.
         """
         limits = msgspec.structs.replace(wants.limits, max_pages=min(wants.limits.max_pages, max_pages))
-        if len(attachments) > limits.max_count:
-            raise GatewayError(Reason.FILES_MANY, count=len(attachments), limit=limits.max_count)
+        check_count(attachments, limits)
         for attachment in attachments:
             check_permission(attachment, wants)
         keys = await asyncio.to_thread(lambda: [_key(each, wants, abilities, max_pages) for each in attachments])
