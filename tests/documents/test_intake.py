@@ -99,7 +99,8 @@ def test_pages_without_text_become_pictures_in_order_and_the_block_says_so() -> 
     (got,) = took([sent(zoo.scanned_pdf(6), name="scan.pdf")], RESPONSES, EYES)
     first, *pictures = got.parts
     assert isinstance(first, TextPart)
-    assert first.text.startswith('<file name="scan.pdf">[PDF content rendered to images')
+    shown = "[PDF content rendered to images]\n[pages without text that are not shown: 2]"
+    assert first.text == f'<file name="scan.pdf">{shown}</file>'
     assert [part.name for part in pictures if isinstance(part, FilePart)] == [
         f"scan.pdf page {n}.jpg" for n in (1, 2, 3, 4)
     ]

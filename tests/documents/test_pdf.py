@@ -1,19 +1,23 @@
 import asyncio
+import base64
 import io
 import os
 import signal
 import time
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from typing import Any
 
+import msgspec
 import pytest
 from PIL import Image
 
 from crocevia.core.errors import Code, GatewayError
 from crocevia.core.texts import render
-from crocevia.documents.jobs import PdfContent
+from crocevia.documents.intake import RESPONSES, Attachment, Prepared
+from crocevia.documents.jobs import Job, Outcome, PdfContent, PdfPage
 from crocevia.documents.pdf import check_pdf, read_pdf
 from crocevia.documents.workers import Workers
+from crocevia.runtime.intake import Intake
 from tests.aio import run
 from tests.documents import zoo
 
@@ -235,3 +239,83 @@ def _await(work: Awaitable[PdfContent]) -> Any:
         return await work
 
     return inner()
+
+
+def test_a_filled_form_is_read_with_its_values_and_comments_and_drawn_with_them() -> None:
+    filled = [("Name", "Più Rossi"), ("City", "Forlì 😀")]
+    content = run(_await(read(zoo.form_pdf(filled), min_text_chars=200)))
+    (page,) = content.read
+    assert page.text.startswith("Modulo di iscrizione.")
+    assert "Name: Più Rossi" in page.text and "City: Forlì 😀" in page.text and "Privacy: [x] Yes" in page.text
+    assert "Ada: Firmare qui." in page.text
+    assert "hidden words" not in page.text and "a link" not in page.text
+    drawn = Image.open(io.BytesIO(page.image or b"")).convert("L")
+    scale = drawn.height / 842
+    field = drawn.crop([round(scale * side) for side in (40, 842 - 730, 400, 842 - 700)])  # type: ignore[arg-type]
+    assert field.getextrema()[0] < 100  # letters
+
+
+def test_what_is_filled_in_does_not_stand_for_a_scan_and_counts_towards_the_limit() -> None:
+    long = [("Name", "x" * 400)]
+    (scan,) = run(_await(read(zoo.form_pdf(long, page=b"1 0 0 rg 100 100 300 300 re f")))).read
+    assert scan.image is not None and "x" * 400 in scan.text
+    content = run(_await(read(zoo.form_pdf(long), max_chars=100)))
+    assert len(content.read[0].text) == 100 and not content.complete
+
+
+@pytest.mark.parametrize("mark", [b"startxref", b"%%EOF"])
+def test_a_writer_may_leave_out_one_of_the_two_last_lines(mark: bytes) -> None:
+    whole = zoo.pdf(["Every word of it."])
+    assert mark in whole
+    assert run(_await(read(whole.replace(mark, b"")))).read[0].text == "Every word of it."
+
+
+class _Clerk(Workers):
+    """Takes no time of its own: each file waits until it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(processes=2, waiting=40)
+        self.at_work: list[asyncio.Future[bytes]] = []
+        self.begun: list[str] = []
+
+    async def _spend(self, job: Job, data: bytes, max_output: int) -> bytes:
+        self.at_work.append(asyncio.get_running_loop().create_future())
+        self.begun.append("slow" if b"slow" in data else "quick")
+        return await self.at_work[-1]
+
+
+async def _until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(10):
+        while not condition():
+            await asyncio.sleep(0.001)
+
+
+def test_nobody_waits_for_another_s_second_file_and_nobody_takes_every_place() -> None:
+    content = PdfContent(pages=1, read=(PdfPage(text="read"),))
+    done = msgspec.msgpack.encode(Outcome(result=msgspec.Raw(msgspec.msgpack.encode(content))))
+
+    async def work() -> None:
+        clerk = _Clerk()
+        intake = Intake(workers=clerk)
+
+        def send(owner: str, count: int) -> list[asyncio.Task[tuple[Prepared, ...]]]:
+            file = Attachment(param="x", data=base64.b64encode(zoo.pdf([owner])).decode(), kind="document")
+            sending = (intake.prepare_as_text([file], RESPONSES, images=False, tenant=owner) for _ in range(count))
+            return [asyncio.create_task(one) for one in sending]
+
+        slow = send("slow", 24)
+        await _until(lambda: sum(task.done() for task in slow) == 4)  # one owner alone has half of the 40 places
+        gone, quick = send("quick", 2)
+        await asyncio.sleep(0.1)  # until both wait for their turn, as nothing outside tells
+        gone.cancel()
+        for count in range(20):
+            clerk.at_work[count].set_result(done)
+            await _until(lambda count=count: len(clerk.begun) >= min(21, count + 3))
+        assert "quick" in clerk.begun[2:4], clerk.begun
+        clerk.at_work[-1].set_result(done)
+        results = await asyncio.gather(*slow, quick, return_exceptions=True)
+        assert [type(one) for one in results].count(GatewayError) == 4
+        assert quick.result()[0].page_texts == ("read",)
+        await intake.close()
+
+    run(work(), timeout=30)

@@ -110,6 +110,41 @@ def packed_liar(pages: int) -> bytes:
 _PADDING = bytes.fromhex("28BF4E5E4E758A4164004E56FFFA01082E2E00B6D0683E802F0CA9FE6453697A")
 
 
+def form_pdf(
+    values: Sequence[tuple[str, str]] = (("Nome", "Più Rossi"),), comment: str = "Firmare qui.", page: bytes = b""
+) -> bytes:
+    """A filled form: text fields that no content of the page repeats, a ticked box, a comment and a hidden one."""
+    hexed = [value.encode("utf-16-be").hex() for _, value in values]
+    fields = [
+        f"<</Type/Annot/Subtype/Widget/FT/Tx/T({name})/V<FEFF{told}>/DA(/F 12 Tf 0 g)/F 4/P 3 0 R"
+        f"/Rect[40 {700 - 40 * at} 400 {730 - 40 * at}]>>".encode()
+        for at, ((name, _), told) in enumerate(zip(values, hexed, strict=True))
+    ]
+    box = b"<</Type/Annot/Subtype/Widget/FT/Btn/T(Privacy)/V/Yes/AS/Yes/F 4/P 3 0 R/Rect[40 100 60 120]"
+    box += b"/AP<</N<</Yes 6 0 R>>>>>>"
+    said = (
+        f"<</Type/Annot/Subtype/Text/T(Ada)/Contents<FEFF{comment.encode('utf-16-be').hex()}>/Rect[400 800 420 820]>>"
+    )
+    unseen = b"<</Type/Annot/Subtype/Text/F 2/Contents(hidden words)/Rect[1 1 9 9]>>"
+    link = b"<</Type/Annot/Subtype/Link/Contents(a link)/Rect[1 1 9 9]>>"
+    notes = [*fields, box, said.encode(), unseen, link]
+    names = " ".join(f"{7 + at} 0 R" for at in range(len(notes)))
+    form = " ".join(f"{7 + at} 0 R" for at in range(len(fields) + 1))
+    return assemble(
+        [
+            f"<</Type/Catalog/Pages 2 0 R/AcroForm<</Fields[{form}]/NeedAppearances true"
+            "/DR<</Font<</F 5 0 R>>>>>>>>".encode(),
+            b"<</Type/Pages/Kids[3 0 R]/Count 1>>",
+            f"<</Type/Page/Parent 2 0 R/MediaBox[0 0 595 842]/Contents 4 0 R/Annots[{names}]"
+            "/Resources<</Font<</F 5 0 R>>>>>>".encode(),
+            stream(page or _lines("Modulo di iscrizione.")),
+            b"<</Type/Font/Subtype/Type1/BaseFont/Helvetica/Encoding/WinAnsiEncoding>>",
+            stream(b"0 0 20 20 re f", "/Type/XObject/Subtype/Form/BBox[0 0 20 20]"),
+            *notes,
+        ]
+    )
+
+
 def encrypted_pdf(password: str = "nobody knows it") -> bytes:
     """Protected by a password to open it; an empty one leaves only the owner's, so that anybody may read it."""
     user, owner = ((secret.encode() + _PADDING)[:32] for secret in (password, "the owner's"))

@@ -6,7 +6,7 @@ from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.headers import Header, read_header
 from crocevia.documents.jobs import Job
 from crocevia.documents.sniff import HEIF, sniff
-from crocevia.documents.workers import Workers
+from crocevia.documents.workers import Share, Workers
 
 _MEMORY = 1 << 30
 _SECONDS = 10
@@ -15,7 +15,7 @@ _MARKS = (b"Exif", b"EXIF", b"eXIf", b"ns.adobe.com/x", b"Photoshop 3.0", b"tEXt
 
 
 async def prepare_photo(
-    workers: Workers, data: bytes, media_type: str, *, max_pixels: int, max_side: int
+    workers: Workers | Share, data: bytes, media_type: str, *, max_pixels: int, max_side: int
 ) -> tuple[str, bytes]:
     """The (media type, bytes) to send for a photo of a detected type: upright, and silent on where and how it was made.
 

@@ -28,11 +28,12 @@ from crocevia.documents.jobs import PdfContent, PdfPage
 from crocevia.documents.pdf import check_pdf, read_pdf
 from crocevia.documents.sniff import HEIF, IMAGES, PDF, PHOTOS, TEXTS, detect_type, normalised
 from crocevia.documents.text import cut, decode_text, fence, placeholder
-from crocevia.documents.workers import Workers
+from crocevia.documents.workers import Share, Workers
 
 _MIB = 1024 * 1024
 _STANDARD = bytes.maketrans(b"-_", b"+/")
 _DECODE_STEP = 1 << 20  # characters of base64 at a time: the decoder holds the interpreter's lock
+RENDERED = "[PDF content rendered to images]"
 _DATA_URL = re.compile(r"data:([^,]{0,200}?)(;base64)?,", re.IGNORECASE)
 
 Kind = Literal["document", "image"]
@@ -143,7 +144,7 @@ class _Raw(msgspec.Struct, frozen=True, kw_only=True):
 
 
 async def prepare(
-    attachments: Sequence[Attachment], limits: Limits, engine: Abilities, *, fetcher: Fetcher, workers: Workers
+    attachments: Sequence[Attachment], limits: Limits, engine: Abilities, *, fetcher: Fetcher, workers: Workers | Share
 ) -> tuple[Prepared, ...]:
     """Every attachment as parts, in order.
 
@@ -177,7 +178,7 @@ def check_count(attachments: Sequence[Attachment], limits: Limits) -> None:
 
 
 async def _prepare(
-    attachment: Attachment, limits: Limits, engine: Abilities, fetcher: Fetcher, workers: Workers
+    attachment: Attachment, limits: Limits, engine: Abilities, fetcher: Fetcher, workers: Workers | Share
 ) -> Prepared:
     try:
         raw = await _load(attachment, limits, fetcher)
@@ -278,7 +279,7 @@ def clean_name(name: str | None) -> str:
 
 
 async def _prepare_image(
-    attachment: Attachment, raw: _Raw, media_type: str, limits: Limits, engine: Abilities, workers: Workers
+    attachment: Attachment, raw: _Raw, media_type: str, limits: Limits, engine: Abilities, workers: Workers | Share
 ) -> Prepared:
     if not engine.images:
         raise GatewayError(Reason.ENGINE_NO_IMAGES)
@@ -295,7 +296,7 @@ async def _prepare_image(
 
 
 async def _prepare_pdf(
-    attachment: Attachment, raw: _Raw, limits: Limits, engine: Abilities, workers: Workers
+    attachment: Attachment, raw: _Raw, limits: Limits, engine: Abilities, workers: Workers | Share
 ) -> Prepared:
     if engine.documents:
         content = await check_pdf(workers, raw.data, max_pages=limits.max_pages)
@@ -346,8 +347,7 @@ def _pdf_parts(content: PdfContent, name: str) -> tuple[Part, ...]:
     if text:
         return (TextPart(text=fence("\n".join([text, *notes]), name)), *images)
     if images:
-        shown = " ".join(["PDF content rendered to images", *(note.strip("[]") for note in notes)])
-        return (TextPart(text=placeholder(shown, name)), *images)
+        return (TextPart(text=placeholder("\n".join([RENDERED, *notes]), name)), *images)
     return ()
 
 

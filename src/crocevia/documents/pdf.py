@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from crocevia.documents.jobs import Job, PdfContent
-from crocevia.documents.workers import Workers
+from crocevia.documents.workers import Share, Workers
 
 _MEMORY = 768 << 20
 
 
-async def check_pdf(workers: Workers, data: bytes, *, max_pages: int) -> PdfContent:
+async def check_pdf(workers: Workers | Share, data: bytes, *, max_pages: int) -> PdfContent:
     """Its page count and whether it is locked; every page was loaded once. Raises GatewayError(INVALID_REQUEST)."""
     job = Job(operation="pdf_check", options={"max_pages": max_pages}, memory=_MEMORY, seconds=_seconds(data))
     return await workers.run(job, data, PdfContent, max_output=1 << 16)
 
 
 async def read_pdf(
-    workers: Workers,
+    workers: Workers | Share,
     data: bytes,
     *,
     max_pages: int,

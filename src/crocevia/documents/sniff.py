@@ -54,6 +54,8 @@ _REFUSED_STARTS = (
     (b"ID3", "audio/mpeg"),
     (b"OggS", "audio/ogg"),
 )
+ENDS = (b"startxref", b"%%EOF")
+"""How a PDF ends that was not cut: some writers leave out one of them, and readers do without."""
 _HEIC_BRANDS = frozenset({b"heic", b"heix", b"heim", b"heis", b"hevc", b"hevx", b"hevm", b"hevs"})
 _WIDE_MARKS = (codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _NOT_IN_TEXT = bytes(code for code in range(32) if code not in b"\t\n\r\f\b\x1b") + b"\x7f"
@@ -106,7 +108,7 @@ def _is_textual(label: str) -> bool:
 
 def _has_late_pdf_header(data: bytes) -> bool:
     # Readers look for the header in the first KiB: exports with a few lines in front are common.
-    return b"%PDF-" in data[:1024] and b"startxref" in data[-2048:]
+    return b"%PDF-" in data[:1024] and any(mark in data[-2048:] for mark in ENDS)
 
 
 def _heif(data: bytes) -> str | None:

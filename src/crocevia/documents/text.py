@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 
 _SAMPLE = 256 * 1024
 _WINDOW = 1 << 15
+_ASCII = bytes(range(128))
+_FEW = 8
 _LONGEST = 1024  # characters; more than any pattern here can match
 _CHARSET = re.compile(r"charset\s*=\s*[\"']?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)
 _MARKS = (
@@ -64,7 +66,7 @@ def fence(text: str, name: str) -> str:
 
 def placeholder(note: str, name: str) -> str:
     """A block without content of the file's own: what we say in its place."""
-    return f'<file name="{escape(name)}">[{note}]</file>'
+    return f'<file name="{escape(name)}">{note}</file>'
 
 
 def neutralise(text: str) -> str:
@@ -105,7 +107,11 @@ def _declared(content_type: str | None) -> str | None:
 def _detected(data: bytes) -> str:
     from charset_normalizer import from_bytes
 
-    matches = from_bytes(data[:_SAMPLE])
+    high = len(data.translate(None, _ASCII))
+    if high < _FEW and len(data) > 2 * high:  # letters of ours with a few accents: too little to tell languages by
+        return "cp1252"
+    # Without a byte order mark nobody writes UTF-16: any four letters would be two signs of it.
+    matches = from_bytes(data[:_SAMPLE], cp_exclusion=["utf_16", "utf_16_le", "utf_16_be", "utf_32", "utf_7"])
     best = matches.best()
     # Between equals the detector takes the first name in the alphabet, which makes «più» «piů».
     western = any("cp1252" in match.could_be_from_charset and match.chaos <= best.chaos for match in matches if best)

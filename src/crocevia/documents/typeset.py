@@ -6,14 +6,14 @@ from importlib.util import find_spec
 
 from crocevia.core.errors import GatewayError, Reason
 from crocevia.documents.jobs import Job
-from crocevia.documents.workers import Workers
+from crocevia.documents.workers import Share, Workers
 
 MAX_PDF = 32 * 1024 * 1024
 _MEMORY = 3 << 29  # 1.5 GiB of address space; fonts and layout of the longest text take a tenth of it
 _SECONDS = 20
 
 
-async def typeset(workers: Workers, text: str, title: str, *, markdown: bool) -> bytes:
+async def typeset(workers: Workers | Share, text: str, title: str, *, markdown: bool) -> bytes:
     """A4 pages with `title` as the document's.
 
     Raises GatewayError: INVALID_REQUEST, UNAVAILABLE (workers.py), UNSUPPORTED without the `pdf` extra.

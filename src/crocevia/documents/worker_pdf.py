@@ -10,6 +10,7 @@ import sys
 import zlib
 from bisect import bisect_right
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 import pypdfium2
@@ -17,6 +18,8 @@ import pypdfium2.raw as pdfium
 
 from crocevia.core.errors import Reason
 from crocevia.documents.jobs import PdfContent, PdfPage, Refusal
+from crocevia.documents.sniff import ENDS
+from crocevia.documents.worker_pdf_notes import notes_of
 
 _MAX_SIDE = 14_400  # points: the largest page that the format's own limits know
 _DPI_SCALE = 150 / 72
@@ -35,14 +38,14 @@ def check(data: bytes, options: dict[str, int]) -> PdfContent:
 
 
 def read(data: bytes, options: dict[str, int]) -> PdfContent:
-    """Text of every page and a JPEG of those that have little.
+    """Text of every page with its filled fields and comments, and a JPEG of those that have little text of their own.
 
     options: max_pages, max_chars (of text in all), min_text_chars (a document with less is rendered from its first
     page on), max_rendered (pages), page_pixels (of one rendered page).
     """
-    document = _open(data, options["max_pages"])
-    texts, complete = _texts(document, options["max_chars"])
-    chosen = _to_render(document, texts, complete, options["min_text_chars"])
+    document = _open(data, options["max_pages"], forms=True)
+    texts, sizes, complete = _texts(document, options["max_chars"])
+    chosen = _to_render(document, sizes, complete, options["min_text_chars"])
     images = {index: _render(document, index, options["page_pixels"]) for index in chosen[: options["max_rendered"]]}
     count = max(len(texts), max(images, default=-1) + 1)
     texts += [""] * (count - len(texts))
@@ -55,8 +58,8 @@ def read(data: bytes, options: dict[str, int]) -> PdfContent:
     )
 
 
-def _open(data: bytes, max_pages: int) -> Any:
-    if b"startxref" not in data.rstrip(b"\0 \r\n\t")[-4096:]:
+def _open(data: bytes, max_pages: int, *, forms: bool = False) -> Any:
+    if not any(mark in data.rstrip(b"\0 \r\n\t")[-4096:] for mark in ENDS):
         raise Refusal(Reason.PDF_TRUNCATED)  # pdfium would rebuild what is left and call it the document
     try:
         document = pypdfium2.PdfDocument(data)
@@ -64,6 +67,9 @@ def _open(data: bytes, max_pages: int) -> Any:
         locked = error.err_code in (pdfium.FPDF_ERR_PASSWORD, pdfium.FPDF_ERR_SECURITY)
         empty = error.err_code == pdfium.FPDF_ERR_SUCCESS
         raise Refusal(Reason.PDF_ENCRYPTED if locked else Reason.PDF_EMPTY if empty else Reason.PDF_DAMAGED) from None
+    if forms:  # before anything else of the document is asked for
+        with suppress(pypdfium2.PdfiumError):
+            document.init_forms()
     if not len(document):
         raise Refusal(Reason.PDF_EMPTY)
     # The count is what the file says of itself; the page objects in it are what another reader may find.
@@ -95,18 +101,23 @@ def _page(document: Any, index: int) -> Any:
         raise Refusal(Reason.PDF_DAMAGED) from None
 
 
-def _texts(document: Any, max_chars: int) -> tuple[list[str], bool]:
+def _texts(document: Any, max_chars: int) -> tuple[list[str], list[int], bool]:
+    """What is told of each page, how much of that is content of its own (blanks apart), and whether that is all."""
     texts: list[str] = []
+    sizes: list[int] = []
     left = max_chars
     for index in range(len(document)):
         page = _page(document, index)
         text, whole = _text(page, left)
+        notes = notes_of(document, page, left).translate(_UNPRINTABLE)
         page.close()
-        texts.append(text)
-        left -= len(text)
-        if not whole:
-            return texts, False
-    return texts, True
+        sizes.append(len("".join(text.split())))
+        told = f"{text.rstrip()}\n\n{notes}".strip() if notes else text
+        texts.append(told[:left])
+        if not whole or len(told) > left:
+            return texts, sizes, False
+        left -= len(told)
+    return texts, sizes, True
 
 
 def _text(page: Any, left: int) -> tuple[str, bool]:
@@ -122,8 +133,7 @@ def _text(page: Any, left: int) -> tuple[str, bool]:
     return text[:left], len(text) <= left and count <= left + 4096
 
 
-def _to_render(document: Any, texts: list[str], complete: bool, min_text_chars: int) -> list[int]:
-    sizes = [len("".join(text.split())) for text in texts]
+def _to_render(document: Any, sizes: list[int], complete: bool, min_text_chars: int) -> list[int]:
     if complete and sum(sizes) < min_text_chars:
         return list(range(len(document)))
     return [index for index, size in enumerate(sizes) if size < _SCANNED_CHARS and _is_painted(document, index)]
@@ -131,7 +141,7 @@ def _to_render(document: Any, texts: list[str], complete: bool, min_text_chars: 
 
 def _is_painted(document: Any, index: int) -> bool:
     page = _page(document, index)
-    painted = pdfium.FPDFPage_CountObjects(page) > 0
+    painted = pdfium.FPDFPage_CountObjects(page) > 0 or pdfium.FPDFPage_GetAnnotCount(page) > 0
     page.close()
     return bool(painted)
 
@@ -144,7 +154,7 @@ def _render(document: Any, index: int, max_pixels: int) -> bytes:
     width, height = page.get_size()
     # Sides are rounded up to whole pixels, so a sliver of a page needs its own floor.
     scale = min(_DPI_SCALE, math.sqrt(max_pixels / (width * height)), max_pixels / max(width, height))
-    picture = page.render(scale=scale, may_draw_forms=False).to_pil().convert("RGB")
+    picture = page.render(scale=scale, may_draw_forms=True).to_pil().convert("RGB")
     page.close()
     out = io.BytesIO()
     picture.save(out, "JPEG", quality=85)

@@ -6,8 +6,10 @@ import asyncio
 import os
 import signal
 import sys
-from contextlib import suppress
-from typing import TypeVar
+from collections import Counter, OrderedDict, deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from typing import NamedTuple, TypeVar
 
 import msgspec
 
@@ -21,28 +23,84 @@ _OUT_OF_TIME = tuple(-getattr(signal, name) for name in ("SIGPROF", "SIGXCPU") i
 _ENVIRONMENT = {"LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}  # nothing of the server's own, above all no key
 
 
+class _Slots:
+    """Places at work, which owners take turns for: nobody waits for another's second file."""
+
+    def __init__(self, slots: int, jobs: int) -> None:
+        """jobs: at work and waiting, of all owners; one alone has at most half of them."""
+        self._free = slots
+        self._left = jobs
+        self._most = max(1, jobs // 2)
+        self._jobs = Counter[str]()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+
+    @asynccontextmanager
+    async def take(self, owner: str) -> AsyncIterator[None]:
+        """owner: empty for nobody's. Raises GatewayError(UNAVAILABLE) when too many wait."""
+        if self._left <= 0 or (owner and self._jobs[owner] >= self._most):
+            raise GatewayError(Reason.FILES_BUSY, retry_after=5)
+        self._left -= 1
+        self._jobs[owner] += 1
+        try:
+            await self._enter(owner)
+            try:
+                yield
+            finally:
+                self._leave()
+        finally:
+            self._left += 1
+            self._jobs[owner] -= 1
+            self._jobs += Counter()  # forgets who has none
+
+    async def _enter(self, owner: str) -> None:
+        if self._free:
+            self._free -= 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        turns = self._waiting.setdefault(owner, deque())
+        turns.append(turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # in the very moment in which it was given
+                self._leave()
+            elif turn in turns:
+                turns.remove(turn)
+            raise
+
+    def _leave(self) -> None:
+        """Give the slot to the next owner in the round, if anybody still waits."""
+        while self._waiting:
+            owner, turns = self._waiting.popitem(last=False)
+            while turns:
+                turn = turns.popleft()
+                if not turn.done():
+                    if turns:
+                        self._waiting[owner] = turns
+                    turn.set_result(None)
+                    return
+        self._free += 1
+
+
 class Workers:
-    """At most `processes` workers at once and `waiting` jobs behind them; one file per process."""
+    """At most `processes` workers at once and `waiting` jobs with those behind them; one file per process."""
 
     def __init__(self, *, processes: int | None = None, waiting: int = 512) -> None:
-        self._slots = asyncio.Semaphore(processes or max(2, min(8, os.cpu_count() or 2)))
-        self._waiting = waiting
+        self._slots = _Slots(processes or max(2, min(8, os.cpu_count() or 2)), waiting)
         self.pids: set[int] = set()
 
-    async def run(self, job: Job, data: bytes, result: type[T], *, max_output: int) -> T:
+    def of(self, owner: str) -> Share:
+        """The same workers, in the turn of whoever sends the files."""
+        return Share(self, owner)
+
+    async def run(self, job: Job, data: bytes, result: type[T], *, max_output: int, owner: str = "") -> T:
         """What the job made of `data`, of at most `max_output` bytes.
 
         Raises GatewayError: INVALID_REQUEST when the file is refused or its worker died over it, UNAVAILABLE when
         too many files wait or no process can be started.
         """
-        if self._waiting <= 0:
-            raise GatewayError(Reason.FILES_BUSY, retry_after=5)
-        self._waiting -= 1
-        try:
-            async with self._slots:
-                answer = await self._spend(job, data, max_output)
-        finally:
-            self._waiting += 1
+        async with self._slots.take(owner):
+            answer = await self._spend(job, data, max_output)
         return _decoded(answer, result)
 
     async def _spend(self, job: Job, data: bytes, max_output: int) -> bytes:
@@ -71,6 +129,17 @@ class Workers:
         if status != 0:
             raise GatewayError(Reason.FILE_BROKE)
         return answer
+
+
+class Share(NamedTuple):
+    """Workers, as one who sends files has them."""
+
+    workers: Workers
+    owner: str
+
+    async def run(self, job: Job, data: bytes, result: type[T], *, max_output: int) -> T:
+        """As `Workers.run`."""
+        return await self.workers.run(job, data, result, max_output=max_output, owner=self.owner)
 
 
 async def _start() -> asyncio.subprocess.Process:

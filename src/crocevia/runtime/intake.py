@@ -114,7 +114,7 @@ class Intake:
         keys = await asyncio.to_thread(lambda: [_key(each, wants, abilities, max_pages) for each in attachments])
         found = [self._kept.get(key) for key in keys]
         new = [each for each, known in zip(attachments, found, strict=True) if known is None]
-        read = await self._prepare(new, limits, abilities)
+        read = await self._prepare(new, limits, abilities, wants.tenant)
         fresh = iter(read)
         whole = tuple(known if known is not None else next(fresh) for known in found)
         for attachment, key, one in zip(attachments, keys, whole, strict=True):
@@ -123,13 +123,14 @@ class Intake:
         return whole
 
     async def prepare_as_text(
-        self, attachments: Sequence[Attachment], limits: Limits, *, images: bool
+        self, attachments: Sequence[Attachment], limits: Limits, *, images: bool, tenant: str
     ) -> tuple[Prepared, ...]:
         """Every file in order where no engine is chosen yet: documents as text. images: the model can see pictures.
+        tenant: who sends them.
 
         Raises GatewayError: INVALID_REQUEST (which part, and why), UNSUPPORTED, UNAVAILABLE.
         """
-        return await self._prepare(attachments, limits, Abilities(images=images))
+        return await self._prepare(attachments, limits, Abilities(images=images), tenant)
 
     async def recall(self, pictures: Sequence[Attachment]) -> tuple[Prepared | None, ...]:
         """Pictures that were taken in before, as they were kept; None for what was not kept as a picture's bytes.
@@ -139,9 +140,9 @@ class Intake:
         return tuple(await asyncio.to_thread(lambda: [_recalled(picture) for picture in pictures]))
 
     async def _prepare(
-        self, attachments: Sequence[Attachment], limits: Limits, abilities: Abilities
+        self, attachments: Sequence[Attachment], limits: Limits, abilities: Abilities, tenant: str
     ) -> tuple[Prepared, ...]:
-        return await prepare(attachments, limits, abilities, fetcher=self._fetcher, workers=self._workers)
+        return await prepare(attachments, limits, abilities, fetcher=self._fetcher, workers=self._workers.of(tenant))
 
     async def close(self) -> None:
         """Close sockets. Idempotent."""

@@ -295,7 +295,9 @@ async def _converse(
     """
     intake = services.gateway.intake
     sent = items.sources(fresh)
-    prepared = {one.param: one for one in await intake.prepare_as_text(sent, services.file_limits, images=target.sees)}
+    tenant = f"user:{operator.user_id}"
+    taken = await intake.prepare_as_text(sent, services.file_limits, images=target.sees, tenant=tenant)
+    prepared = {one.param: one for one in taken}
     earlier, shown = await pictures.recall(kept, intake, sees=target.sees)
     opening = partial(services.sealer.open, owner=operator.user_id)
     talk = items.converse([*earlier, *fresh], prepared | shown, opening=opening, forgiving=forgiving)

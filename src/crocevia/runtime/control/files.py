@@ -69,7 +69,9 @@ async def pdf(control: Control, user_id: str, workspace_id: str, path: str) -> t
     text = await _in(control, user_id, workspace_id, WorkspaceFiles.read, workspace_id, path)
     name = path.rpartition("/")[2][: -len(suffix)]
     try:
-        return f"{name}.pdf", await typeset(control.workers, text, name, markdown=suffix in MARKDOWN)
+        return f"{name}.pdf", await typeset(
+            control.workers.of(f"user:{user_id}"), text, name, markdown=suffix in MARKDOWN
+        )
     except GatewayError as error:
         if error.reason is Reason.FILE_HEAVY:
             raise GatewayError(Reason.PDF_TOO_LARGE) from None

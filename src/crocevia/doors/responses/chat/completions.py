@@ -120,7 +120,10 @@ async def _draft(
     session = session_key(caller)
     placed = _placed(request.messages)
     sent = items.sources(placed)
-    prepared = await services.gateway.intake.prepare_as_text(sent, services.file_limits, images=target.sees)
+    tenant = f"user:{caller.operator.user_id}"
+    prepared = await services.gateway.intake.prepare_as_text(
+        sent, services.file_limits, images=target.sees, tenant=tenant
+    )
     talk = items.converse(placed, {one.param: one for one in prepared})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.CHAT_EMPTY, param="messages")
