@@ -47,6 +47,11 @@ def declared(home: Path, text: str) -> Result:
     return crocevia("apply", "-", "--home", str(home), given=text)
 
 
+def test_the_link_of_init_is_for_the_port_that_will_be_served(tmp_path: Path) -> None:
+    result = crocevia("init", "--json", "--home", str(tmp_path / "home"), "--port", "9123", "--host", "::1")
+    assert json.loads(result.stdout)["setup_url"].startswith("http://[::1]:9123/panel/setup?token=")
+
+
 def test_init_prints_one_object_and_a_second_one_changes_nothing(made: tuple[Path, dict[str, str]], home: Path) -> None:
     assert made[1]["setup_url"].startswith("http://127.0.0.1:8111/")
     before = (home / "crocevia.db").read_bytes()

@@ -17,28 +17,37 @@ if TYPE_CHECKING:
     from crocevia.storage.home import Home
 
 
+_host = click.option("--host", metavar="H", help="The address to listen on [default: 127.0.0.1].")
+_port = click.option(
+    "--port", metavar="P", type=click.IntRange(0, 65535), help="The port to listen on [default: 8111]."
+)
+
+
 @click.command()
 @home_option
+@_host
+@_port
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def init(home: Home, as_json: bool) -> None:
-    """Create the first objects of a home; prints every secret exactly once."""
+def init(home: Home, host: str | None, port: int | None, as_json: bool) -> None:
+    """Create the first objects of a home; prints every secret exactly once. Links are for the host and port given."""
     from crocevia.config import load
     from crocevia.core import json
     from crocevia.runtime.control import init as control
     from crocevia.runtime.control.settings_file import write_quickstart
 
-    made = control.init(home, address(load(home).server))
+    url = address(load(home, flags={"server.host": host, "server.port": port}).server)
+    made = control.init(home, url)
     write_quickstart(home)
     if as_json:
         click.echo(json.encode(made).decode())
     else:
-        welcome(made, address(load(home).server))
+        welcome(made, url)
 
 
 @click.command()
 @home_option
-@click.option("--host", metavar="H", help="The address to listen on [default: 127.0.0.1].")
-@click.option("--port", metavar="P", type=click.IntRange(0, 65535), help="The port to listen on [default: 8111].")
+@_host
+@_port
 @click.option(
     "--config",
     metavar="FILE",

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from crocevia.core.catalogue import UserSpec
+from crocevia.storage import users
 from tests.contract.requirements import requirement
 from tests.runtime.turns.theatre import THREE, Theatre, Watcher, play
 
@@ -195,3 +197,25 @@ def test_a_chat_whose_team_is_gone_says_so() -> None:
         assert watcher.events == []
 
     play(HELLO, work)
+
+
+@requirement("T-MSG-1")
+@pytest.mark.parametrize("why", ["hourly limit", "provider"])
+def test_what_is_known_to_fail_until_much_later_fails_at_once(why: str) -> None:
+    refusing = {"main": [{"say": [{"error": "overloaded", "retry_after": 3600}]}]}
+
+    async def work(place: Theatre) -> None:
+        chat = await place.chat()
+        if why == "hourly limit":
+            bounds = UserSpec(name="operator", hourly_limit=1)
+            await place.service.database.write(lambda tx: users.set_allowance(tx, place.made.user_id, bounds, 0.0))
+            await place.reopen()
+        watcher = await place.watch(chat)
+        first = await watcher.end(await place.say(chat, "hi"))  # it tried again after 20 seconds
+        if why == "hourly limit":
+            assert first["type"] == "turn.completed"
+            first = await watcher.end(await place.say(chat, "hi"))  # it tried again after 20 seconds
+        assert first["type"] == "turn.failed"
+        assert watcher.types.count("agent.started") == watcher.types.count("turn.started")
+
+    play(HELLO if why == "hourly limit" else refusing, work, timeout=60)

@@ -240,6 +240,28 @@ def test_a_failure_after_the_first_token_ends_the_stream_honestly(fault: str, tm
 
 
 @requirement("R-SSE-8")
+def test_a_provider_that_asks_for_patience_is_one_answer_with_the_time_whether_it_was_to_stream_or_not(
+    tmp_path: Path,
+) -> None:
+    settings = ENABLED + "[calls]\nping_seconds = 0.5\n"
+
+    async def scene() -> None:
+        async with upstream(tmp_path, answer(429, b"{}", Retry_After="8"), settings=settings) as (home, provider):
+            chat = {"messages": [{"role": "user", "content": "hi"}]}
+            asked = [
+                ("/v1/responses", HI),
+                ("/v1/chat/completions", chat),
+                ("/v1/responses", {**HI, "model": "openclaw"}),
+            ]
+            for count, (path, body) in enumerate([one for one in asked for _ in range(2)]):
+                told = await home.ask(path, {**body, "stream": count % 2 == 0})
+                assert (told.status, told.headers["retry-after"]) == (503, "8"), told.body
+                assert len(provider.requests) == count + 1
+
+    run(scene(), timeout=30)
+
+
+@requirement("R-SSE-8")
 def test_a_failure_after_an_empty_block_was_begun_is_a_status(tmp_path: Path) -> None:
     begun = [
         {"type": "message_start", "message": {"usage": {"input_tokens": 5}}},
