@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from crocevia.asgi.body import aside
 from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core.errors import GatewayError, Reason
@@ -34,7 +35,7 @@ async def _open(gateway: Gateway, request: Request) -> Call:
     assert request.caller is not None
     project = identify(gateway, request, request.caller.named or body.project)
     check_mode(project)
-    found = decode.draft(body, project, request.size)
+    found = await aside(request.size, decode.draft, body, project, request.size)
     route = gateway.route(project, found)
     if found.attachments:
         gateway.check_room(project)

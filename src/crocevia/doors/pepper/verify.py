@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crocevia.asgi.body import aside
 from crocevia.asgi.http import Response
 from crocevia.core.errors import GatewayError, say
 from crocevia.core.texts import render
@@ -24,7 +25,7 @@ async def verify(gateway: Gateway, request: Request) -> Response:
 
 async def _examine(gateway: Gateway, request: wire.Request, project: ProjectSpec, size: int) -> reports.Report:
     problems: list[GatewayError] = []
-    found = decode.draft(request, project, size, problems)
+    found = await aside(size, decode.draft, request, project, size, problems)
     route = estimate = None
     try:
         route = gateway.route(project, found)

@@ -12,6 +12,7 @@ from typing import Final
 import msgspec
 from msgspec import Raw
 
+from crocevia.asgi.body import aside
 from crocevia.core import json, sizes
 from crocevia.core.calls import GenerationOptions, Sampling
 from crocevia.core.errors import GatewayError, Reason
@@ -33,6 +34,7 @@ from crocevia.runtime.turns.run_service import ChatPosition, RunRequest, RunSpec
 _METADATA: Final = (16, 64, 512)  # pairs, characters of a key, characters of a value
 _TRUNCATIONS: Final = frozenset({"auto", "disabled"})
 _MOST_CHARACTERS_PER_TOKEN: Final = 6  # beyond this no text fits: what may fit is for the provider to say
+_ITEM_BYTES: Final = 256  # that an item counts for, where its own size is not known any more
 _ROOM: Final = 0.9  # of the context window, for what is kept of a conversation that is too long
 
 
@@ -300,7 +302,10 @@ async def _converse(
     prepared = {one.param: one for one in taken}
     earlier, shown = await pictures.recall(kept, intake, sees=target.sees)
     opening = partial(services.sealer.open, owner=operator.user_id)
-    talk = items.converse([*earlier, *fresh], prepared | shown, opening=opening, forgiving=forgiving)
+    said = [*earlier, *fresh]
+    talk = await aside(
+        len(said) * _ITEM_BYTES, items.converse, said, prepared | shown, opening=opening, forgiving=forgiving
+    )
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.INPUT_EMPTY, param="input")
     return talk, await pictures.to_keep(fresh, prepared)

@@ -6,6 +6,7 @@ import time
 from functools import partial
 from typing import Final
 
+from crocevia.asgi.body import aside
 from crocevia.asgi.http import ClientGone, EventResponse, Response
 from crocevia.asgi.stream import EventStream
 from crocevia.core import json
@@ -118,13 +119,13 @@ async def _draft(
     if request.n not in (None, 1):
         raise GatewayError(Reason.NUMBER_WITHIN, param="n", path="n", least=1, most=1)
     session = session_key(caller)
-    placed = _placed(request.messages)
+    placed = await aside(bytes_in, _placed, request.messages)
     sent = items.sources(placed)
     tenant = f"user:{caller.operator.user_id}"
     prepared = await services.gateway.intake.prepare_as_text(
         sent, services.file_limits, images=target.sees, tenant=tenant
     )
-    talk = items.converse(placed, {one.param: one for one in prepared})
+    talk = await aside(bytes_in, items.converse, placed, {one.param: one for one in prepared})
     if not any(isinstance(message, UserMessage | ToolMessage) for message in talk.messages):
         raise GatewayError(Reason.CHAT_EMPTY, param="messages")
     length = fields.verbosity(request.verbosity, "verbosity")
