@@ -348,6 +348,22 @@ def test_more_calls_than_allowed_are_refused_to_the_model(tmp_path: Path) -> Non
     run(scene())
 
 
+@requirement("R-RUN-5")
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_model_that_goes_on_calling_is_told_once_and_then_not_heeded(stream: bool, tmp_path: Path) -> None:
+    endless = streams(("c", "list", "{}"), text="Hm.") if stream else asks(("c", "list", "{}"), text="Hm.")
+
+    async def scene() -> None:
+        async with scene_with(tmp_path, endless) as (home, provider):
+            made = await home.ask("/v1/responses", {**WRITER, "max_tool_calls": 2, "stream": stream})
+            assert made.status == 200, made.body
+            resource = made.events()[-1]["response"] if stream else made.json()
+            assert (resource["status"], text_of(resource)) == ("completed", "Hm." * 4)
+            assert len(provider.requests) == 4  # two calls, one that was refused, one that was ignored
+
+    run(scene(), timeout=20)
+
+
 @requirement("R-RUN-6")
 @pytest.mark.parametrize("fields", [{}, {"store": False}])
 def test_an_approval_waits_in_the_waiting_room_while_the_stream_is_kept_alive(

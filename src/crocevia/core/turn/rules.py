@@ -181,10 +181,11 @@ def _too_many(turn: Turn, call: TurnCall) -> tuple[str, str] | None:
         return None
     begun = sum(one.kind in _OWN and one.state is not CallState.PROPOSED for one in turn.calls.values())
     refused = sum(one.refusal is not None for one in turn.calls.values())
-    return ("limit_tool_calls", f"tool calls limit {most} reached") if begun - refused >= most else None
+    return (LIMIT_TOOL_CALLS, f"tool calls limit {most} reached") if begun - refused >= most else None
 
 
 _OWN = ("server", "knowledge")
+LIMIT_TOOL_CALLS = "limit_tool_calls"
 
 
 def _tell_refusal(turn: Turn, instance: Instance, call: TurnCall, at: int) -> e.Entry | None:

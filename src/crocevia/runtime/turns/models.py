@@ -22,6 +22,7 @@ from crocevia.core.turn import wants as w
 from crocevia.core.turn.files import filled
 from crocevia.core.turn.files import spoken as as_names
 from crocevia.core.turn.instance import Instance
+from crocevia.core.turn.rules import LIMIT_TOOL_CALLS
 from crocevia.core.turn.run_request import RunRequest
 from crocevia.log import Coalescer, Piece
 from crocevia.runtime.control.context import Control
@@ -104,7 +105,9 @@ class ModelRunner:
                 await driver.commit(
                     attempt.failed(INTERRUPTED, cost)
                     if interrupted
-                    else attempt.answered(call, cost, broken, self._setup.caller_tools)
+                    else _heeded(
+                        driver.turn, attempt.answered(call, cost, broken, self._setup.caller_tools), self._setup
+                    )
                 )
         except asyncio.CancelledError:
             if not driver.detached:
@@ -266,6 +269,15 @@ def _backoff(driver: Driver, instance: Instance) -> float:
 
 def _fail_turn(driver: Driver, code: str, message: str) -> None:
     driver.post(e.TurnFailing(turn=driver.turn.id, at=driver.now(), code=code, message=message))
+
+
+def _heeded(turn: Turn, answer: e.ModelAnswered, setup: TurnSetup) -> e.ModelAnswered:
+    """Without calls of the agent's own tools once it was told that it has none left: they are ignored."""
+    told = any(call.refusal is not None and call.refusal[0] == LIMIT_TOOL_CALLS for call in turn.calls.values())
+    heeded = tuple(call for call in answer.calls if call.name in setup.caller_tools) if told else answer.calls
+    if len(heeded) == len(answer.calls):
+        return answer
+    return msgspec.structs.replace(answer, calls=heeded, unreadable=(), provider_blocks=None)
 
 
 def _requested(request: RunRequest, agent: AgentSetup, messages: tuple[Message, ...], instance: Instance) -> CallDraft:
