@@ -384,22 +384,6 @@ class LogPromises:
 
     # --- the rest
 
-    def test_hints_tell_of_appends_and_commands_and_may_be_merged(self, open_log: Opener) -> None:
-        async def scenario() -> None:
-            async with open_log() as log:
-                fence = await owned(log)
-                hints = log.hints()
-                first = asyncio.ensure_future(anext(hints))
-                await asyncio.sleep(0)
-                for i in range(5):
-                    await log.append(fence, [delta(str(i))])
-                assert (await first)[0] == "c1"
-                await log.put_command("c1", "message", "k", b"", 1)
-                assert (await anext(hints)) == ("c1", 5)
-                await hints.aclose()  # type: ignore[attr-defined]  # an async generator in every backend
-
-        run(scenario())
-
     def test_trimming_forgets_whole_turns_and_keeps_what_the_next_one_needs(self, open_log: Opener) -> None:
         async def scenario() -> None:
             async with open_log() as log:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import compress, starmap
 from typing import Final, TypeVar
 
@@ -11,7 +11,6 @@ from crocevia.core.ids import ulid
 from crocevia.core.turn.entries import ContextReplaced, Entry, decode, encode
 from crocevia.log.appends import Append, Appends, forget_place
 from crocevia.log.commands import find_command, put, read_commands
-from crocevia.log.hints import Hints
 from crocevia.log.hub import Hub
 from crocevia.log.trim import cut
 from crocevia.log.values import Appended, Bounds, Command, CommandKind, Effect, Fence, Outcome, Row
@@ -73,7 +72,6 @@ class SqliteLog:
     def __init__(self, database: Database, hub: Hub) -> None:
         self._database = database
         self._hub = hub
-        self._hints = Hints()
         self._appends = Appends(database, self._show)
 
     async def create(self, chat: str) -> Bounds:
@@ -94,7 +92,6 @@ class SqliteLog:
                 Row, range(first, last + 1), compress(item.bodies, item.public), compress(item.entries, item.public)
             )
             self._hub.publish(chat, list(rows), urgent=not item.plain)
-        self._hints.give(chat, last)
 
     async def _write(self, work: Work[T]) -> T:
         """A work of its own: what was appended before it is written before it, what comes later after it."""
@@ -171,9 +168,7 @@ class SqliteLog:
         self, chat: str, kind: CommandKind, key: str, payload: bytes, at: int, *, turn: str | None = None
     ) -> Outcome:
         command = Command(0, turn, kind, key, payload, at)
-        outcome = await self._write(lambda tx: put_command(tx, chat, command))
-        self._hints.give(chat, self._hub.head(chat))
-        return outcome
+        return await self._write(lambda tx: put_command(tx, chat, command))
 
     async def commands(self, chat: str, after: int = 0) -> list[Command]:
         return await self._database.read(lambda tx: read_commands(tx, chat, after))
@@ -186,9 +181,6 @@ class SqliteLog:
             return [row[0] for row in tx.connection.execute("SELECT chat FROM chat_logs WHERE turn IS NOT NULL")]
 
         return await self._database.read(work)
-
-    def hints(self) -> AsyncIterator[tuple[str, int]]:
-        return self._hints.listen()
 
     async def trim(self, chat: str, before: int) -> int:
         def work(tx: Transaction) -> int:

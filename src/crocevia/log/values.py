@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -183,10 +183,6 @@ class Log(Protocol):
 
     async def open_turns(self) -> list[str]:
         """The chats whose turn has not ended: what to resume at start-up."""
-        ...
-
-    def hints(self) -> AsyncIterator[tuple[str, int]]:
-        """(chat, head) when something was appended or a command came; lossy: the newest head of each chat."""
         ...
 
     async def trim(self, chat: str, before: int) -> int:

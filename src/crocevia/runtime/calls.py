@@ -20,7 +20,7 @@ from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
 from crocevia.runtime.fitting import Labels
 from crocevia.runtime.money.estimates import known_usage
-from crocevia.runtime.money.spend import Charge
+from crocevia.runtime.money.spend import CallReservation
 from crocevia.runtime.reasoning.routing import Route
 from crocevia.runtime.records import Durable, recorded
 from crocevia.storage.records import EndedBy, SettledCall
@@ -88,7 +88,7 @@ class Attempt(msgspec.Struct, frozen=True):
     """Who answers, and the money set aside for it. Nobody is asked before the record of both is durable."""
 
     route: Route
-    charge: Charge
+    reservation: CallReservation
     durable: Durable
 
 
@@ -146,14 +146,14 @@ class Call:
         return self._attempt.route.request
 
     @property
-    def _charge(self) -> Charge:
-        return self._attempt.charge
+    def _reservation(self) -> CallReservation:
+        return self._attempt.reservation
 
     @property
     def bill(self) -> tuple[Usage, float | None]:
         """What it consumed and cost (USD, None: unknown). Only after the block has been left."""
         usage = self._usage()
-        return usage, self._charge.settle(usage)
+        return usage, self._reservation.settle(usage)
 
     def interrupt(self, why: Cut) -> None:
         """End the call now, wherever its task is waiting. The first reason stands; afterwards this does nothing."""
@@ -172,7 +172,7 @@ class Call:
     async def __anext__(self) -> list[ModelEvent]:
         try:
             if self._first is None:
-                self._late |= not await recorded(self._attempt.durable, must=self._charge.budgeted)
+                self._late |= not await recorded(self._attempt.durable, must=self._reservation.budgeted)
             batch = await self._stream.__anext__()
         except StopAsyncIteration:
             self._heard_out()
@@ -197,7 +197,7 @@ class Call:
             raise GatewayError(Reason.UPSTREAM_FAILED) from None
         # Before the caller hears the end: its next call must find the slot free, and the money.
         self._permit.release()
-        self._charge.settle(self._usage())
+        self._reservation.settle(self._usage())
 
     async def answer(self) -> Answer:
         """The whole of it, when it is over: for whoever does not need the pieces. Inside the block."""
@@ -266,7 +266,7 @@ class Call:
             outcome=outcome,
             ended_by=ended_by,
             usage=usage,
-            cost_usd=self._charge.settle(usage),
+            cost_usd=self._reservation.settle(usage),
             first_byte_seconds=None if self._first is None else self._first - self._opened,
             stream_seconds=None if self._first is None else now - self._first,
             bytes_out=self.bytes_out,
@@ -298,7 +298,11 @@ class Call:
         if self.fold.stop is None and (self._first is not None or self.cut is not None):
             return known_usage(self.request, self.fold.answer())
         usage = self.fold.usage
-        if self.fold.stop is not None and self._charge.counts and None in (usage.input_tokens, usage.output_tokens):
+        if (
+            self.fold.stop is not None
+            and self._reservation.counts
+            and None in (usage.input_tokens, usage.output_tokens)
+        ):
             return known_usage(self.request, self.fold.answer())
         return usage
 

@@ -23,7 +23,7 @@ from crocevia.runtime.calls import DEFAULT_LIMITS, Attempt, Call, CallLimits, Cu
 from crocevia.runtime.drafts import CallDraft, compose
 from crocevia.runtime.fitting import Places
 from crocevia.runtime.intake import Intake, Wants, check_permission, fill, placeholder
-from crocevia.runtime.money.spend import Charge, Remaining, Spend, project_of_user, prompt_tokens
+from crocevia.runtime.money.spend import CallReservation, Remaining, Spend, project_of_user, prompt_tokens
 from crocevia.runtime.reasoning.block_digests import BlockDigests
 from crocevia.runtime.reasoning.routing import ReasoningRouter, Route, RoutingRequest, block_note
 from crocevia.runtime.records import Durable
@@ -270,7 +270,7 @@ class Gateway:
         self.check_open(going_on=draft.going_on)
         catalogue = self._catalogue.current
         now = self._clock()
-        charge, permit = self._admit(project, route.model, route.request, now)
+        reservation, permit = self._admit(project, route.model, route.request, now)
         call_id = new_id("call")
         durable = self._records.open(
             OpenedCall(
@@ -285,13 +285,13 @@ class Gateway:
                 model=route.model.name,
                 engine=route.engine.name,
                 session_id=draft.options.session,
-                reserved_usd=charge.reserved_usd,
+                reserved_usd=reservation.reserved_usd,
                 bytes_in=draft.bytes_in,
             )
         )
         call = Call(
             call_id,
-            Attempt(route, charge, durable),
+            Attempt(route, reservation, durable),
             permit=permit,
             limits=self._limits,
             fallback=lambda attempt: self._fallback(project, call_id, attempt),
@@ -309,7 +309,7 @@ class Gateway:
         """
         self.check_open()
         now = self._clock()
-        charge, permit = self._admit(self._tenant(draft.user_id, draft.model.name), draft.model, draft.asked, now)
+        reservation, permit = self._admit(self._tenant(draft.user_id, draft.model.name), draft.model, draft.asked, now)
         call_id = new_id("call")
         durable = self._records.open(
             OpenedCall(
@@ -321,21 +321,23 @@ class Gateway:
                 user_id=draft.user_id,
                 model=draft.model.name,
                 engine=draft.engine,
-                reserved_usd=charge.reserved_usd,
+                reserved_usd=reservation.reserved_usd,
                 bytes_in=draft.bytes_in,
             )
         )
-        call = UnaryCall(call_id, charge, permit, durable, seconds=draft.seconds, on_end=self._end_unary)
+        call = UnaryCall(call_id, reservation, permit, durable, seconds=draft.seconds, on_end=self._end_unary)
         self._calls.add(call)
         return call
 
-    def _admit(self, tenant: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float) -> tuple[Charge, Permit]:
-        charge = self.spend.reserve(tenant, model, request, now)
+    def _admit(
+        self, tenant: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float
+    ) -> tuple[CallReservation, Permit]:
+        reservation = self.spend.reserve(tenant, model, request, now)
         try:
             hourly, concurrency = tenant.hourly_limit, tenant.max_concurrency
-            return charge, self.admission.admit(tenant.name, hourly=hourly, concurrency=concurrency, now=now)
+            return reservation, self.admission.admit(tenant.name, hourly=hourly, concurrency=concurrency, now=now)
         except GatewayError:
-            charge.release()
+            reservation.release()
             raise
 
     def remaining(self, project: ProjectSpec) -> Remaining:
@@ -375,12 +377,12 @@ class Gateway:
         if again is None:
             return None
         again = with_files(again, rejected.route.files)
-        rejected.charge.release()  # a provider bills nothing for what it rejects
-        charge = self.spend.reserve(project, again.model, again.request, self._clock())
+        rejected.reservation.release()  # a provider bills nothing for what it rejects
+        reservation = self.spend.reserve(project, again.model, again.request, self._clock())
         instead = FallbackCall(
-            id=call_id, model=again.model.name, engine=again.engine.name, reserved_usd=charge.reserved_usd
+            id=call_id, model=again.model.name, engine=again.engine.name, reserved_usd=reservation.reserved_usd
         )
-        return Attempt(again, charge, self._records.open(instead))
+        return Attempt(again, reservation, self._records.open(instead))
 
     def _end_unary(self, call: UnaryCall, settled: SettledCall) -> None:
         self._calls.discard(call)

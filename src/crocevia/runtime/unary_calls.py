@@ -15,7 +15,7 @@ from crocevia.core.catalogue import ModelSpec
 from crocevia.core.usage import Usage
 from crocevia.policy.admission import Permit
 from crocevia.runtime.calls import Cut, failing, just_ends, usage_without_answer
-from crocevia.runtime.money.spend import Charge
+from crocevia.runtime.money.spend import CallReservation
 from crocevia.runtime.records import Durable, recorded
 from crocevia.storage.records import EndedBy, SettledCall
 
@@ -46,7 +46,7 @@ class UnaryCall:
     def __init__(
         self,
         call_id: str,
-        charge: Charge,
+        reservation: CallReservation,
         permit: Permit,
         durable: Durable,
         *,
@@ -56,7 +56,7 @@ class UnaryCall:
         self.id = call_id
         self._usage = Usage()
         self.cut: Cut | None = None
-        self._charge = charge
+        self._reservation = reservation
         self._permit = permit
         self._durable = durable
         self._on_end = on_end
@@ -76,7 +76,7 @@ class UnaryCall:
     @property
     def cost_usd(self) -> float | None:
         """What it cost; None: unknown. Only after the block has been left."""
-        return self._charge.settle(self.usage)
+        return self._reservation.settle(self.usage)
 
     def interrupt(self, why: Literal[Cut.DRAINED]) -> None:
         """End the call now; afterwards this does nothing."""
@@ -87,7 +87,7 @@ class UnaryCall:
     async def __aenter__(self) -> UnaryCall:
         self._task = asyncio.current_task()
         try:
-            await recorded(self._durable, must=self._charge.budgeted)
+            await recorded(self._durable, must=self._reservation.budgeted)
         except BaseException as error:
             await self.__aexit__(type(error), error, error.__traceback__)
             raise
@@ -110,7 +110,7 @@ class UnaryCall:
                 outcome=ended[0],
                 ended_by=ended[1],
                 usage=self.usage,
-                cost_usd=self._charge.settle(self.usage),
+                cost_usd=self._reservation.settle(self.usage),
                 first_byte_seconds=self._loop.time() - self._opened,
             ),
         )

@@ -17,10 +17,10 @@ from crocevia.engines.upstream import sampling
 from crocevia.engines.upstream.http import HttpClient, HttpResponse
 from crocevia.engines.upstream.reading import AnswerReader, Decoder
 from crocevia.engines.upstream.retry import RetryPolicy, pause, retry_after
+from crocevia.engines.upstream.service import probe
 
 _ERROR_BODY = 64 * 1024
 _ERROR_SECONDS = 5.0
-_PROBE_SECONDS = 10.0
 
 
 class Dialect(Protocol):
@@ -62,14 +62,7 @@ class UpstreamEngine:
         return self._dialect.abilities(model)
 
     async def probe(self) -> None:
-        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
-        response = await self._http.open("GET", self._dialect.probe_url, self._dialect.headers, deadline=deadline)
-        try:
-            # A compatible server need not list its models, but whoever says so is there and took the key.
-            if response.status not in (200, 404, 405):
-                raise await _refusal(response)
-        finally:
-            response.close()
+        await probe(self._http, self._dialect.probe_url, self._dialect.headers)
 
     async def close(self) -> None:
         """The connections belong to the client that was passed in."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from typing import Final
 
 from crocevia.core.errors import GatewayError, Reason
@@ -40,13 +40,20 @@ class ApiClient:
 
     async def probe(self) -> None:
         """Raises GatewayError unless it is there and takes the key; it need not list its models."""
-        deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
-        response = await self._http.open("GET", f"{self._base}/models", self._headers, deadline=deadline)
-        try:
-            if response.status not in (200, 404, 405):
-                raise errors.from_status(response.status, await response.read(1 << 16), None)
-        finally:
-            response.close()
+        await probe(self._http, f"{self._base}/models", self._headers)
+
+
+async def probe(http: HttpClient, url: str, headers: Mapping[str, str]) -> None:
+    """Raises GatewayError unless a provider is there and takes the key."""
+    deadline = asyncio.get_running_loop().time() + _PROBE_SECONDS
+    response = await http.open("GET", url, headers, deadline=deadline)
+    try:
+        # A compatible server need not list its models, but whoever says so is there and took the key.
+        if response.status not in (200, 404, 405):
+            wait = retry_after(response.header("Retry-After"))
+            raise errors.from_status(response.status, await response.read(1 << 16), wait)
+    finally:
+        response.close()
 
 
 async def refuse_call(name: str) -> AsyncGenerator[list[ModelEvent], None]:

@@ -54,7 +54,7 @@ def project_of_user(user_id: str, model: str = "", bounds: UserSpec | None = Non
     )
 
 
-class Charge:
+class CallReservation:
     """One call's money, from its admission on. Settled exactly once; later calls only give the same answer."""
 
     __slots__ = ("_cost", "_reservation", "_settled", "_spend", "project", "rates")
@@ -122,7 +122,7 @@ class Spend:
 
     def reserve(
         self, project: ProjectSpec, model: ModelSpec, request: ModelRequest, now: float, *, prompt: int | None = None
-    ) -> Charge:
+    ) -> CallReservation:
         """Set the call's money aside. prompt: `prompt_tokens` of the request, where they are known.
 
         Raises GatewayError: BUDGET_EXHAUSTED with `retry_after`; MODEL_UNPRICED if the project has a budget and
@@ -135,7 +135,7 @@ class Spend:
         if rates is not None and not rates.free:
             prompt = prompt_tokens(request, model) if prompt is None else prompt
             estimate = ceiling(prompt, request.options.max_tokens, rates)
-        return Charge(self, project, rates, self.ledger.reserve(project.name, budget, estimate, now))
+        return CallReservation(self, project, rates, self.ledger.reserve(project.name, budget, estimate, now))
 
     def status(self, project: ProjectSpec) -> BudgetStatus:
         """What the project spent and reserved today."""
