@@ -94,7 +94,7 @@ class LogPromises:
                 assert [row.seq for row in rows] == [1, 2, 3, 4, 5, 6]
                 assert [e.decode(row.body) for row in rows] == [delta("a"), delta("b")] * 3
                 assert [type(entry).__name__ for entry in await log.replay("c1")] == [
-                    "ModelStarted", "TextDelta", "ModelStarted", "ModelStarted", "TextDelta", "ModelStarted",
+                    "ModelStarted", "AgentTextDelta", "ModelStarted", "ModelStarted", "AgentTextDelta", "ModelStarted",
                 ] * 3  # fmt: skip
                 assert (await log.bounds("c1")).head == 6
 
