@@ -179,7 +179,8 @@ def test_a_call_whose_program_died_in_the_middle_is_left_to_the_application(
                 await reading
                 given = {"chat_id": chat, "call_id": (await requested(client, chat)).data.call_id}
                 reply = await second.program.ask({"do": "ledger", **given}, second.notice)
-                assert reply["result"]["state"] == "resolved" and second.notices == []  # the server's word for it
+                # What came next may be the server's own word for the call; an outcome of ours there is none.
+                assert reply["result"]["state"] in ("started", "resolved") and second.notices == []
 
     run(work(), timeout=60)
 
