@@ -224,6 +224,19 @@ def test_interrupting_twice_or_too_late_changes_nothing() -> None:
     run(work())
 
 
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("steps", [PLAIN, (say("a"), RuntimeError("x")), (say("a"),)], ids=["whole", "broken", "short"])
+def test_a_call_that_is_due_before_it_begins_is_never_cancelled_outside_its_block(stream: bool, steps: Any) -> None:
+    async def work() -> None:
+        place = house(Puppet(steps), limits=CallLimits(progress=0.0))
+        exchange, task = start(place.agent, HELLO | {"stream": stream})
+        await task
+        assert exchange.ended
+        place.nothing_left()
+
+    run(work())
+
+
 def test_a_thousand_calls_that_end_in_every_way_leave_nothing() -> None:
     async def work() -> None:
         dice = random.Random(7)

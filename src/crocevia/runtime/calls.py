@@ -156,14 +156,18 @@ class Call:
         return usage, self._reservation.settle(usage)
 
     def interrupt(self, why: Cut) -> None:
-        """End the call now, wherever its task is waiting. The first reason stands; afterwards this does nothing."""
+        """End the call now, wherever its task is waiting; never from that task itself. The first reason stands;
+        afterwards this does nothing.
+        """
         if self.cut is None and self._task is not None:
             self.cut = why
             self._task.cancel()
 
     async def __aenter__(self) -> Call:
         self._task = asyncio.current_task()
-        self._watch()
+        # By the loop, even if it is due: a task that cancels itself hears of it where it next waits, after the block
+        # perhaps.
+        self._timer = self._loop.call_at(self._due(), self._watch)
         return self
 
     def __aiter__(self) -> Call:
@@ -248,9 +252,12 @@ class Call:
         except Exception:  # how an upstream that nobody wants any more ends is nobody's business
             return
 
+    def _due(self) -> float:
+        return min(self._progress + self._limits.progress, self._opened + self._limits.overall)
+
     def _watch(self) -> None:
         """One timer for both limits, moved only when it rings: one per batch would cost as much as the batch."""
-        due = min(self._progress + self._limits.progress, self._opened + self._limits.overall)
+        due = self._due()
         if self._loop.time() >= due:
             self.interrupt(Cut.TIMED_OUT)
         else:
