@@ -120,7 +120,7 @@ def test_workspaces_chats_tools_agents_and_teams_are_kept(kind: str, place: Plac
         await refused(ValidationError, lambda: client.agents.delete(lead.id))
         chat = await now(client.chats.create(space.id, team_id=team.id))
         assert await now(client.chats.get(space.id, chat.id)) == chat
-        assert [item.id for item in await now(client.chats.list(space.id))] == [chat.id]
+        assert [item.id for item in (await now(client.chats.list(space.id))).data] == [chat.id]
         await refused(ValidationError, lambda: client.teams.delete(team.id))
         await now(client.agents.delete(aide.id))
         spare = await now(client.teams.create(f"{kind} spare", lead.id))

@@ -59,7 +59,7 @@ SYNC_WORDS = (
     (r"^( +)for (\w+) in (.+):\n +yield \2$", r"\1yield from \3"),
     (r" The sync edition is made from this file(: scripts/generate.py)?\.", ""),
 )
-HAND_WRITTEN = {"chats.events", "chats.events_history", "completions.list"}
+HAND_WRITTEN = {"chats.events", "chats.events_history", "chats.list", "completions.list"}
 # Arguments that a helper passes on: the name of their type, the operation they are of, what the helper gives itself.
 PASSED_ON = {
     "ImageGenerationParams": ("createImageGeneration", set()),
@@ -280,6 +280,12 @@ def table(contract: dict[str, Any]) -> str:
     return f'{{"notice": {json.dumps(contract["notice"])},\n"operations": [\n{lines}\n]}}\n'
 
 
+def with_pages(operations: list[dict[str, Any]], pages: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The operations, those that a server may answer in pages as such."""
+    paged = {page["id"]: page for page in pages}
+    return [operation | paged.get(operation["id"], {}) for operation in operations]
+
+
 def outputs(contract: dict[str, Any], package: Path) -> dict[str, str]:
     """Every generated file by its path in the package; `package` holds the hand-written async modules."""
     out = models(contract)
@@ -299,7 +305,8 @@ if __name__ == "__main__":
     source, target = Path(sys.argv[1]), Path(sys.argv[2])
     inventory = json.loads((source / "contract/operations.json").read_text(encoding="utf-8"))
     more = json.loads((source / "contract/extensions.json").read_text(encoding="utf-8"))
-    inventory["operations"] += more["operations"]
+    inventory["operations"] = with_pages(inventory["operations"], more["pages"]) + more["operations"]
+    inventory["models"] |= more["models"]
     package = Path(__file__).parents[1] / "src/envai_client"
     for path, text in outputs(inventory, package).items():
         (target / path).write_text(text, encoding="utf-8")

@@ -179,6 +179,84 @@ def test_a_page_iterates_to_the_last_completion(edition: str) -> None:
     ]
 
 
+class Chats:
+    """A server of so many chats, newest first, at most 1,000 in a page, with `links.next` as ours and without it."""
+
+    def __init__(self, many: int, links: bool = True) -> None:
+        self.ids = [f"chat_{number:05}" for number in range(many, 0, -1)]
+        self.links = links
+        self.asked: list[str] = []
+
+    def __call__(self, request: httpx2.Request) -> httpx2.Response:
+        self.asked.append(request.url.query.decode())
+        query = request.url.params
+        size = int(query.get("per_page", 1000))
+        left = [one for one in self.ids if one < query.get("before", "~")]
+        names = ("workspace_id", "user_id", "team_id", "title")
+        stamps = {"created_at": STAMP, "updated_at": STAMP}
+        answer: dict[str, Any] = {"data": [{**dict.fromkeys(names, "x"), "id": one, **stamps} for one in left[:size]]}
+        following = f"{request.url.path}?before={left[size - 1]}&per_page={size}" if len(left) > size else None
+        return says(200, answer | ({"links": {"next": following}} if self.links else {}))
+
+
+@both
+@pytest.mark.parametrize(
+    ("many", "links", "found", "asked"),
+    [
+        (2500, True, 2500, ["", "before=chat_01501", "before=chat_00501"]),
+        (1000, True, 1000, [""]),
+        (0, True, 0, [""]),
+        (1200, False, 1000, [""]),  # a server without pages: what it gave is all there is
+    ],
+)
+def test_a_list_of_chats_iterates_to_the_last_one(
+    edition: str, many: int, links: bool, found: int, asked: list[str]
+) -> None:
+    server = Chats(many, links)
+
+    async def play() -> None:
+        made = client(edition, server)
+        page = await made.wait(made.client.chats.list, "w")
+        assert [chat.id for chat in page.data] == server.ids[:1000]
+        assert page.has_next is (many > 1000 and links)
+        seen, iterator = [], made.iterate(page)
+        while (chat := await made.next(iterator)) is not None:
+            seen.append(chat.id)
+        assert seen == server.ids[:found]
+
+    asyncio.run(play())
+    assert server.asked == asked
+
+
+@both
+def test_a_page_of_chats_may_be_small_and_start_anywhere(edition: str) -> None:
+    server = Chats(9)
+
+    async def play() -> None:
+        made = client(edition, server)
+        page = await made.wait(made.client.chats.list, "w", before="chat_00009", per_page=5)
+        following = await made.wait(page.next_page)
+        assert [chat.id for chat in (*page.data, *following.data)] == server.ids[1:]
+        assert await made.wait(following.next_page) is None
+
+    asyncio.run(play())
+    assert server.asked == ["before=chat_00009&per_page=5", "before=chat_00004&per_page=5"]
+
+
+@both
+@pytest.mark.parametrize("following", ["/chats", "/chats?before=", "/chats?before=c1"])
+def test_a_next_page_that_leads_nowhere_is_an_error_and_no_endless_list(edition: str, following: str) -> None:
+    chat = {**dict.fromkeys(("id", "workspace_id", "user_id", "team_id", "title"), "x")}
+    page = {"data": [chat | {"created_at": STAMP, "updated_at": STAMP}], "links": {"next": following}}
+
+    async def play() -> None:
+        made = client(edition, Scripted(says(200, page)))
+        with pytest.raises(sdk.InvalidResponseError, match="next page"):
+            await made.wait(made.client.chats.list, "w", before="c1")
+
+    asyncio.run(play())
+
+
 @both
 def test_an_attachment_is_waited_for_until_nothing_is_converted_any_more(edition: str) -> None:
     def attachment(status: str, recoverable: bool = False) -> dict[str, Any]:

@@ -14,10 +14,11 @@ from .cancel import CancelToken
 from .clock import monotonic
 from .core import Core, backoff, call
 from .effects import Blocking, CloseStream, Flow, Head, Phases, ReadChunk, Request
-from .errors import EnvaiError, UnsafePathError
+from .errors import EnvaiError, InvalidResponseError, UnsafePathError
 from .models import (
     Chat,
     ChatAttachment,
+    ChatCollection,
     ChatForked,
     CompletionCollection,
     ImageGenerationAcceptedRecord,
@@ -111,7 +112,7 @@ class PageAsked(msgspec.Struct, frozen=True, kw_only=True):
     """Which page, and how to ask for it."""
 
     given: dict[str, Any]
-    page: int | None
+    page: int | None = None
     """None: the first, which the server need not be told."""
     timeout: float | None
     max_retries: int | None
@@ -131,6 +132,24 @@ def is_last_page(collection: CompletionCollection, page: int) -> bool:
     last = collection.meta.last_page
     more = collection.links.next or (isinstance(last, int) and page < last)
     return not collection.data or not more
+
+
+def read_chats(core: Core, asked: PageAsked) -> Flow[ChatCollection]:
+    result: ChatCollection = yield from call(
+        core, "listChats", asked.given, ChatCollection, asked.timeout, asked.max_retries
+    )
+    return result
+
+
+def chats_before(collection: ChatCollection, asked: PageAsked) -> str | None:
+    """The id before which the next page begins, None on the last. Raises InvalidResponseError if it leads nowhere."""
+    following = collection.links.next if collection.links else None
+    if not following or not collection.data:
+        return None
+    before = dict(parse_qsl(urlsplit(following).query)).get("before")
+    if not before or before == asked.given.get("before"):
+        raise InvalidResponseError("listChats: the next page is none", raw=following)
+    return before
 
 
 def signed_request(core: Core, url: str, timeout: float | None) -> Request:

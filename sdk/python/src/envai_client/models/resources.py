@@ -272,3 +272,12 @@ class WorkspaceFileEntry(Resource, frozen=True, kw_only=True):
     size: int
     modified_at: datetime | None
     mime_type: str | None
+
+
+class ChatCollection(Resource, frozen=True, kw_only=True):
+    data: list[Chat]
+    links: ChatCollectionLinks | None = None
+
+
+class ChatCollectionLinks(Resource, frozen=True, kw_only=True):
+    next: str | None = None

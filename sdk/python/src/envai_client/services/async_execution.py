@@ -21,8 +21,6 @@ from ..models import (
 from ..params import ContextItemParam
 from .async_base import AsyncService
 
-Items = list  # `list` is also a method name
-
 
 class AsyncChatsService(AsyncService):
     async def send_message(
@@ -121,12 +119,6 @@ class AsyncChatsService(AsyncService):
     async def create(self, workspace_id: str, team_id: str, *, timeout: float | None = None) -> Chat:
         """`createChat`: POST /workspaces/{workspace_id}/chats"""
         return await self._call(Chat, "createChat", {"workspace_id": workspace_id, "team_id": team_id}, timeout)
-
-    async def list(
-        self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None
-    ) -> Items[Chat]:
-        """`listChats`: GET /workspaces/{workspace_id}/chats"""
-        return await self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout, max_retries)
 
     async def get(
         self, workspace_id: str, chat_id: str, *, timeout: float | None = None, max_retries: int | None = None

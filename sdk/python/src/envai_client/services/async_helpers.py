@@ -18,9 +18,11 @@ from ..follow import Follower, OnExpired, read_history
 from ..helpers import (
     ForkResult,
     PageAsked,
+    chats_before,
     fork_chat,
     generate_and_wait,
     is_last_page,
+    read_chats,
     read_page,
     signed_request,
     wait_for_attachment,
@@ -28,7 +30,9 @@ from ..helpers import (
 from ..keys import KeyRing
 from ..ledger import Ledger, Record
 from ..models import (
+    Chat,
     ChatAttachment,
+    ChatCollection,
     Completion,
     CompletionCollection,
     CompletionCollectionLinks,
@@ -220,6 +224,28 @@ class AsyncChatsService(async_execution.AsyncChatsService):
         """Create a chat and fork `chat_id` into it. On a failed fork the new chat is kept: see ForkFailedError."""
         return await self._driver.run(fork_chat(self._core, workspace_id, chat_id, team_id, timeout), cancel)
 
+    async def list(
+        self,
+        workspace_id: str,
+        *,
+        before: str | None = None,
+        per_page: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        cancel: CancelToken | None = None,
+    ) -> AsyncChatPage:
+        """`listChats`: GET /workspaces/{workspace_id}/chats
+
+        A page, newest first; iterate over it for its chats and those of the pages that follow. before: the id of the
+        last chat of the page before. per_page: 1,000 at most, which is also the default.
+        """
+        given = {"workspace_id": workspace_id, "before": before, "per_page": per_page}
+        told = {name: value for name, value in given.items() if value is not None}
+        return await self._page(PageAsked(given=told, timeout=timeout, max_retries=max_retries, cancel=cancel))
+
+    async def _page(self, asked: PageAsked) -> AsyncChatPage:
+        return AsyncChatPage(self, await self._driver.run(read_chats(self._core, asked), asked.cancel), asked)
+
     def _tool_calls(
         self,
         registry: ClientToolRegistry,
@@ -229,6 +255,45 @@ class AsyncChatsService(async_execution.AsyncChatsService):
     ) -> ToolCalls:
         book = self._ledger() if ledger is None else ledger
         return ToolCalls(self._core, registry, book, self._keys, on_ambiguous, is_live)
+
+
+class AsyncChatPage:
+    """One page of chats. Iterating goes on through the pages that follow."""
+
+    def __init__(self, service: AsyncChatsService, collection: ChatCollection, asked: PageAsked) -> None:
+        self._service = service
+        self._collection = collection
+        self._asked = asked
+        self._before = chats_before(collection, asked)
+
+    @property
+    def data(self) -> list[Chat]:
+        """The chats of this page alone."""
+        return self._collection.data
+
+    @property
+    def extra(self) -> dict[str, object]:
+        """Fields beside these that the server sent."""
+        return self._collection.extra
+
+    @property
+    def has_next(self) -> bool:
+        return self._before is not None
+
+    async def next_page(self) -> AsyncChatPage | None:
+        """The page after this one, None after the last."""
+        following = replace(self._asked, given={**self._asked.given, "before": self._before})
+        return await self._service._page(following) if self.has_next else None
+
+    async def __aiter__(self) -> AsyncIterator[Chat]:
+        page: AsyncChatPage | None = self
+        while page is not None:
+            for chat in page.data:
+                yield chat
+            page = await page.next_page()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self.data)} chats>"
 
 
 class AsyncCompletionPage:

@@ -21,8 +21,6 @@ from ..models import (
 from ..params import ContextItemParam
 from .sync_base import Service
 
-Items = list  # `list` is also a method name
-
 
 class ChatsService(Service):
     def send_message(
@@ -121,10 +119,6 @@ class ChatsService(Service):
     def create(self, workspace_id: str, team_id: str, *, timeout: float | None = None) -> Chat:
         """`createChat`: POST /workspaces/{workspace_id}/chats"""
         return self._call(Chat, "createChat", {"workspace_id": workspace_id, "team_id": team_id}, timeout)
-
-    def list(self, workspace_id: str, *, timeout: float | None = None, max_retries: int | None = None) -> Items[Chat]:
-        """`listChats`: GET /workspaces/{workspace_id}/chats"""
-        return self._call(Items[Chat], "listChats", {"workspace_id": workspace_id}, timeout, max_retries)
 
     def get(
         self, workspace_id: str, chat_id: str, *, timeout: float | None = None, max_retries: int | None = None

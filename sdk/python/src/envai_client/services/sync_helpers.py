@@ -19,9 +19,11 @@ from ..follow import Follower, OnExpired, read_history
 from ..helpers import (
     ForkResult,
     PageAsked,
+    chats_before,
     fork_chat,
     generate_and_wait,
     is_last_page,
+    read_chats,
     read_page,
     signed_request,
     wait_for_attachment,
@@ -29,7 +31,9 @@ from ..helpers import (
 from ..keys import KeyRing
 from ..ledger import Ledger, Record
 from ..models import (
+    Chat,
     ChatAttachment,
+    ChatCollection,
     Completion,
     CompletionCollection,
     CompletionCollectionLinks,
@@ -222,6 +226,28 @@ class ChatsService(sync_execution.ChatsService):
         """Create a chat and fork `chat_id` into it. On a failed fork the new chat is kept: see ForkFailedError."""
         return self._driver.run(fork_chat(self._core, workspace_id, chat_id, team_id, timeout), cancel)
 
+    def list(
+        self,
+        workspace_id: str,
+        *,
+        before: str | None = None,
+        per_page: int | None = None,
+        timeout: float | None = None,
+        max_retries: int | None = None,
+        cancel: CancelToken | None = None,
+    ) -> ChatPage:
+        """`listChats`: GET /workspaces/{workspace_id}/chats
+
+        A page, newest first; iterate over it for its chats and those of the pages that follow. before: the id of the
+        last chat of the page before. per_page: 1,000 at most, which is also the default.
+        """
+        given = {"workspace_id": workspace_id, "before": before, "per_page": per_page}
+        told = {name: value for name, value in given.items() if value is not None}
+        return self._page(PageAsked(given=told, timeout=timeout, max_retries=max_retries, cancel=cancel))
+
+    def _page(self, asked: PageAsked) -> ChatPage:
+        return ChatPage(self, self._driver.run(read_chats(self._core, asked), asked.cancel), asked)
+
     def _tool_calls(
         self,
         registry: ClientToolRegistry,
@@ -231,6 +257,44 @@ class ChatsService(sync_execution.ChatsService):
     ) -> ToolCalls:
         book = self._ledger() if ledger is None else ledger
         return ToolCalls(self._core, registry, book, self._keys, on_ambiguous, is_live)
+
+
+class ChatPage:
+    """One page of chats. Iterating goes on through the pages that follow."""
+
+    def __init__(self, service: ChatsService, collection: ChatCollection, asked: PageAsked) -> None:
+        self._service = service
+        self._collection = collection
+        self._asked = asked
+        self._before = chats_before(collection, asked)
+
+    @property
+    def data(self) -> list[Chat]:
+        """The chats of this page alone."""
+        return self._collection.data
+
+    @property
+    def extra(self) -> dict[str, object]:
+        """Fields beside these that the server sent."""
+        return self._collection.extra
+
+    @property
+    def has_next(self) -> bool:
+        return self._before is not None
+
+    def next_page(self) -> ChatPage | None:
+        """The page after this one, None after the last."""
+        following = replace(self._asked, given={**self._asked.given, "before": self._before})
+        return self._service._page(following) if self.has_next else None
+
+    def __iter__(self) -> Iterator[Chat]:
+        page: ChatPage | None = self
+        while page is not None:
+            yield from page.data
+            page = page.next_page()
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self.data)} chats>"
 
 
 class CompletionPage:
