@@ -92,9 +92,12 @@ class Watch:
         """
         browser = self.page.context.browser
         browser.start_tracing(page=self.page, categories=["toplevel", "__metadata"])
-        work()
-        self.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
-        events = json.loads(browser.stop_tracing())["traceEvents"]
+        try:
+            work()
+            self.page.evaluate("new Promise((drawn) => requestAnimationFrame(() => setTimeout(drawn)))")
+        finally:  # a browser that goes on tracing would fail every later test
+            trace = browser.stop_tracing()
+        events = json.loads(trace)["traceEvents"]
         threads = [event for event in events if event["name"] == "thread_name"]
         main = {(one["pid"], one["tid"]) for one in threads if one["args"]["name"] == "CrRendererMain"}
         tasks = [
