@@ -13,7 +13,11 @@ from tests.app.serving import read_answer
 from tests.e2e.test_refused_bodies import DECLARED, SETTINGS
 from tests.live import LiveServer, live_server
 
-OPEN = '[server]\npublic_url = "https://gateway.example.org"\n' + SETTINGS + '[gateway.auth]\nmode = "none"\n'
+SERVER = """[server]
+public_url = "https://gateway.example.org"
+cors_origins = ["https://app.example.org", "*"]
+"""
+OPEN = SERVER + SETTINGS + '[gateway.auth]\nmode = "none"\n'
 OURS = ("localhost", "localhost:{port}", "127.0.0.1:{port}", "[::1]:{port}", "agents.localhost", "gateway.example.org")
 FOREIGN = ("evil.example", "evil.example:{port}", "127.0.0.1.evil.example", "192.168.1.9", "localhost.evil.example")
 
@@ -50,6 +54,10 @@ def test_without_a_secret_only_our_own_names_are_answered(server: LiveServer, up
         for host in FOREIGN:
             for lines in ((), (f"origin: http://{host.format(port=server.url.rpartition(':')[2])}",)):
                 assert (host, await said(server, host, *lines, upgrade=upgrade)) == (host, 403)
-        assert await said(server, "localhost", "origin: http://evil.example", upgrade=upgrade) == 401
+        assert (
+            await said(server, "localhost", "origin: http://evil.example", upgrade=upgrade) == 401
+        )  # whatever `*` says
+        app = await said(server, "localhost", "origin: https://app.example.org", upgrade=upgrade)
+        assert app == (101 if upgrade else 200)
 
     run(work(), timeout=30)

@@ -23,7 +23,7 @@ from crocevia.policy.operators import (
     by_secret,
     client,
     declared_scopes,
-    same_origin,
+    is_own_page,
 )
 
 PROXIED = Rules(proxies=networks(["192.0.2.0/24", "::1", "nonsense"]))
@@ -117,10 +117,16 @@ def test_scopes_imply_each_other_only_as_they_should() -> None:
 
 
 def test_a_page_of_another_site_is_no_caller() -> None:
-    assert same_origin(credentials(host="me:8111"))
-    assert same_origin(credentials(host="me:8111", origin="http://ME:8111"))
-    assert not same_origin(credentials(host="me:8111", origin="http://evil"))
-    assert not same_origin(credentials(host="me:8111", origin="null"))
+    rules = Rules(mode="none", origins=frozenset({"https://app.example.org"}))
+    for origin, ours in (
+        ("http://ME:8111", True),
+        ("https://app.example.org", True),  # named by the operator
+        ("http://app.example.org", False),
+        ("http://evil", False),
+        ("null", False),
+    ):
+        assert is_own_page(credentials(host="me:8111", origin=origin), rules) is ours, origin
+    assert is_own_page(credentials(host="me:8111"), rules)
 
 
 def test_wrong_secrets_lock_out_and_right_ones_forgive() -> None:

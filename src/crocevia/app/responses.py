@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 import msgspec
 
 from crocevia.app.periodic_cleanup import periodic_cleanup
+from crocevia.asgi.cors import ANY
 from crocevia.asgi.http import Door
 from crocevia.config import Auth, Files, Images, ResponsesSettings, ServerSettings, Settings
 from crocevia.core.forwarding import address, networks
@@ -87,6 +88,7 @@ def rules(settings: Settings) -> Rules:
     return Rules(
         mode=auth.mode,
         hosts=_own_names(settings.server),
+        origins=frozenset(settings.server.cors_origins) - {ANY},  # `*` never opens what has no secret
         only_loopback=_is_loopback(settings.server.host),
         token=auth.token,
         password=auth.password,

@@ -35,7 +35,7 @@ class ServerSettings(_Settings, frozen=True, kw_only=True):
     """Addresses or networks of proxies whose forwarding headers are believed."""
     cors_origins: tuple[str, ...] = ()
     """Origins whose pages may call the API from a browser, such as `https://app.example.org`; `*` stands for all. The
-    panel is never among what they may call.
+    panel is never among what they may call. Where the gateway asks for no secret, only origins named here get in.
     """
     max_body_bytes: int = 32 * 1024 * 1024
     """The largest request body of `/agent` and the classic API, in bytes."""

@@ -44,6 +44,8 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
     mode: Mode = "token"
     hosts: frozenset[str] = frozenset()
     """Names by which the server may be reached in mode `none`, besides those of the loopback."""
+    origins: frozenset[str] = frozenset()
+    """Origins of other servers whose pages may call where no secret protects, as browsers spell them."""
     only_loopback: bool = False
     """The server listens on the loopback alone."""
     token: str | None = None
@@ -135,7 +137,7 @@ def by_proxy(credentials: Credentials, rules: Rules, is_own: Callable[[Address],
     user = credentials.headers.get(rules.user_header.lower(), "").strip()
     if not user or (rules.allow_users and user not in rules.allow_users):
         return None
-    return user if same_origin(credentials) else None
+    return user if is_own_page(credentials, rules) else None
 
 
 def is_local(credentials: Credentials) -> bool:
@@ -144,10 +146,10 @@ def is_local(credentials: Credentials) -> bool:
     return (peer is None or peer.is_loopback) and not forwarded(credentials)
 
 
-def same_origin(credentials: Credentials) -> bool:
-    """Whether a browser's page, if it is one, came from this very server."""
+def is_own_page(credentials: Credentials, rules: Rules) -> bool:
+    """Whether a browser's page, if it is one, came from this very server or from an origin that the operator names."""
     origin = credentials.headers.get("origin")
-    if origin is None:
+    if origin is None or origin in rules.origins:
         return True
     return urlsplit(origin).netloc.lower() == credentials.headers.get("host", "").lower()
 

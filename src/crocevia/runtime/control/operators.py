@@ -29,7 +29,7 @@ from crocevia.policy.operators import (
     forwarded,
     is_known_host,
     is_local,
-    same_origin,
+    is_own_page,
 )
 from crocevia.policy.rate_limits import client_network
 from crocevia.runtime.catalogue import digest
@@ -93,7 +93,7 @@ class Operators:
         if self._rules.mode == "none":
             if not is_known_host(credentials, self._rules):
                 raise GatewayError(Reason.HOST_UNKNOWN)
-            if not same_origin(credentials):
+            if not is_own_page(credentials, self._rules):
                 raise GatewayError(Reason.UNAUTHENTICATED)
             return self._operator("gateway-auth:none", declared_scopes(credentials))
         if self._rules.mode == "trusted-proxy":
