@@ -18,6 +18,7 @@ from .breeder import Breeder
 from .turns_rig import TERMINALS, Follower, Rig, seeded, session
 
 SLOWLY = {"every_ms": 20}
+PRICES = {"input": 1.0, "output": 10.0}
 
 
 def delegate(agent: str, mode: str) -> dict[str, Any]:
@@ -57,7 +58,7 @@ SCRIPTS: dict[str, list[dict[str, Any]]] = {
 def declaration() -> dict[str, Any]:
     return {
         "engines": [{"name": f"e-{name}", "kind": "scripted", "script": script} for name, script in SCRIPTS.items()],
-        "models": [{"name": f"m-{name}", "engine": f"e-{name}"} for name in SCRIPTS],
+        "models": [{"name": f"m-{name}", "engine": f"e-{name}", "prices": PRICES} for name in SCRIPTS],
         "agents": [
             {"name": name, "mode": "primary" if name == "lead" else "subagent", "model": f"m-{name}", "tools": ["list"]}
             for name in SCRIPTS
@@ -122,6 +123,7 @@ async def torment(
             for lane in lanes:
                 check(lane, rounds)
                 await replayed(rig, client, lane)
+                await priced(rig, client, lane)
         assert hits > rounds * deaths / 2
         events = sum(len(lane.follower.events) for lane in lanes)
         calls = sum(len(lane.ran) for lane in lanes)
@@ -172,6 +174,14 @@ async def replayed(rig: Rig, client: Any, lane: Lane) -> None:
     await replay.terminal(lane.ends[-1]["turn_id"])
     reading.cancel()
     assert replay.events == lane.follower.events
+
+
+async def priced(rig: Rig, client: Any, lane: Lane) -> None:
+    """What the kills cost is known, so that clients of version 2 are served."""
+    assert all(end["data"]["cost"] > 0 for end in lane.ends)
+    where = f"/workspaces/{rig.secrets['workspace_id']}/chats/{lane.follower.chat}/completions?per_page=100"
+    status, page = await rig.call(client, "GET", where, **{"x-envai-contract-version": "2"})
+    assert (status, len(page["data"])) == (200, len(lane.ends)), page
 
 
 async def client_tool(rig: Rig, client: Any) -> None:

@@ -64,7 +64,10 @@ def test_a_call_settles_once(tx: Transaction) -> None:
 def test_open_rows_settle_at_boot_at_what_was_reserved(tx: Transaction) -> None:
     records.open_calls(tx, [opened("priced", reserved_usd=0.25), opened("unpriced"), opened("done", reserved_usd=9.0)])
     records.settle_calls(tx, [settled("done", cost_usd=0.1)])
+    costs = {"priced": 0.25, "unpriced": None, "done": 0.1}
+    assert records.call_costs(tx, [*costs, "never opened"]) == costs  # at what was reserved before that, too
     assert records.settle_interrupted(tx, now=500.0) == 2
+    assert records.call_costs(tx, costs) == costs
     priced, unpriced = records.find_call(tx, "priced"), records.find_call(tx, "unpriced")
     assert (priced.outcome, priced.ended_by, priced.cost_usd, priced.estimated) == ("interrupted", "restart", 0.25, 1)
     assert (unpriced.outcome, unpriced.cost_usd, unpriced.estimated, unpriced.settled_at) == (

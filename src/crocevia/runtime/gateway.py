@@ -165,12 +165,15 @@ class Gateway:
             if error.code is Code.INVALID_REQUEST:
                 raise
 
-    def open_model(self, user_id: str, model: str, draft: CallDraft, route: Route | None = None) -> Call:
-        """A call by a user on a model of the catalogue. route: of `route_model`, if it was asked. Raises like `route`
-        and `open_call`.
+    def open_model(
+        self, user_id: str, model: str, draft: CallDraft, route: Route | None = None, call_id: str | None = None
+    ) -> Call:
+        """A call by a user on a model of the catalogue. route: of `route_model`, if it was asked. call_id: of its
+        record, if there is one already. Raises like `route` and `open_call`.
         """
         draft = msgspec.structs.replace(draft, user_id=user_id)
-        return self.open_call(self._tenant(user_id, model), draft, route or self.route_model(user_id, model, draft))
+        route = route or self.route_model(user_id, model, draft)
+        return self.open_call(self._tenant(user_id, model), draft, route, call_id)
 
     def most_usd(self, route: Route) -> float | None:
         """What the call would cost at most; None: nobody knows the price."""
@@ -261,7 +264,7 @@ class Gateway:
         known = self.profile(ProjectSpec(name="", model=model))
         return await self.intake.prepare(attachments, wants, known.abilities, max_pages=known.model.max_pages)
 
-    def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route) -> Call:
+    def open_call(self, project: ProjectSpec, draft: CallDraft, route: Route, call_id: str | None = None) -> Call:
         """Admit a call and open its record; enter it at once, since it holds a slot from here on.
 
         route: what `route` said of it, files attached. Raises GatewayError: DRAINING, UNAVAILABLE, MODEL_UNPRICED,
@@ -271,7 +274,7 @@ class Gateway:
         catalogue = self._catalogue.current
         now = self._clock()
         reservation, permit = self._admit(project, route.model, route.request, now)
-        call_id = new_id("call")
+        call_id = call_id or new_id("call")
         durable = self._records.open(
             OpenedCall(
                 id=call_id,

@@ -5,6 +5,7 @@ Unknown is None, never zero. Spend and counters are rebuilt from here, so a cras
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final, Literal
 
 import msgspec
@@ -222,6 +223,16 @@ def notes_of(text: Any) -> dict[str, Any]:
 def find_call(tx: Transaction, call_id: str) -> Row | None:
     """One record."""
     return tx.first(_ONE, call_id=call_id)
+
+
+def call_costs(tx: Transaction, call_ids: Iterable[str]) -> dict[str, float | None]:
+    """What those that have a record cost, in USD: what was reserved, while nobody has settled them."""
+    rows = {call_id: find_call(tx, call_id) for call_id in call_ids}
+    return {
+        call_id: row.reserved_usd if row.settled_at is None else row.cost_usd
+        for call_id, row in rows.items()
+        if row is not None
+    }
 
 
 def _settled(call: SettledCall) -> dict[str, Any]:

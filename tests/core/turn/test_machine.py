@@ -7,7 +7,7 @@ import json
 import pytest
 
 from crocevia.core.messages import AssistantMessage, ToolMessage, UserMessage
-from crocevia.core.turn import TurnLimits, Unreadable, wants_of
+from crocevia.core.turn import TurnLimits, Unreadable, recover, wants_of
 from crocevia.core.turn import entries as e
 from crocevia.core.turn.wants import AskApproval, AskClient, CallModel, Compact, End, Escalate, RunTool, StartChild
 
@@ -314,6 +314,29 @@ def test_an_operator_may_prefer_an_honest_failure_to_paying_twice() -> None:
     assert world.wants == (End("failed", "interrupted"),)
     world.close()
     assert world.terminal.code == "interrupted"
+
+
+@pytest.mark.parametrize("resume", [True, False])
+@pytest.mark.parametrize(
+    ("call", "costs", "told"),
+    [
+        ("call_1", {"call_1": 0.25}, 0.25),
+        ("call_1", {"call_1": None}, None),  # its model has no price
+        ("call_1", {}, 0.0),  # it has no record: nobody was asked
+        (None, {}, None),  # a journal of an earlier version
+    ],
+)
+def test_a_lost_call_costs_what_its_record_says(
+    resume: bool, call: str | None, costs: dict[str, float | None], told: float | None
+) -> None:
+    world = untitled()
+    want = world.want(CallModel)
+    world.tell(e.ModelStarted(**world.base(), instance=want.instance, step=0, attempt=1, call=call))
+    world.commit(recover(world.turn, world.now, resume=resume, costs=costs))
+    assert [entry.cost_usd for entry in world.of(e.ModelFailed)] == [told]
+    if not resume:
+        world.close()
+        assert (world.terminal.code, world.terminal.usage.cost_usd) == ("interrupted", told)
 
 
 def test_a_model_that_keeps_failing_fails_its_turn_with_its_code() -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
+from sqlalchemy import select
 
 from crocevia.config import Settings, TurnsSettings
 from crocevia.core.catalogue import EngineSpec, ModelSpec, Prices
+from crocevia.core.turn import entries as e
 from crocevia.runtime.control.apply import apply
 from crocevia.runtime.control.declarations import parse
 from crocevia.storage import declared, meta
 from crocevia.storage.database import immediate
+from crocevia.storage.records import call_records
 
 from .theatre import Event, Theatre, change_agent, play, tool
 
@@ -94,6 +97,38 @@ def test_a_team_spends_no_more_than_its_owner_has_and_says_so() -> None:
         assert place.service.gateway.spend.ledger.reserved() == 0
 
     play(TOGETHER, work, prices=PRICES, timeout=55)
+
+
+SLOWLY: dict[str, Any] = {"main": [{"say": [{"text": "It takes its time.", "every_ms": 20}, CALL]}]}
+ESTIMATE = 0.04  # USD: 4096 tokens of an answer, and the prompt
+
+
+@pytest.mark.parametrize("on_restart", ["resume", "fail"])
+def test_a_call_lost_to_a_crash_costs_what_its_record_says(on_restart: Literal["resume", "fail"]) -> None:
+    async def work(place: Theatre) -> None:
+        chat = await place.chat()
+        watcher = await place.watch(chat)
+        turn = await place.say(chat, "go")
+        for _ in range(2 if on_restart == "resume" else 1):
+            seen = len(watcher.events)
+            await watcher.until(lambda event, seen=seen: event["type"] == "agent.text.delta" and event["seq"] > seen)
+            await place.reopen_after_kill()
+            watcher = await place.watch(chat)
+            await watcher.until("agent.text.reset" if on_restart == "resume" else "turn.failed")
+        end = await watcher.end(turn)
+        rows = await place.service.turns._control.database.read(lambda tx: tx.all(select(call_records)))
+        lost = [row.cost_usd for row in rows if (row.encode, row.outcome) == ("turn", "interrupted")]
+        assert len(lost) == (2 if on_restart == "resume" else 1)
+        assert all(ESTIMATE < each < 2 * ESTIMATE for each in lost)
+        assert end["type"] == ("turn.completed" if on_restart == "resume" else "turn.failed")
+        entries = await place.service.turns._log.replay(chat)
+        answered = [entry.cost_usd for entry in entries if isinstance(entry, e.ModelAnswered | e.TitleAnswered)]
+        assert cost(end) == pytest.approx(sum(lost) + sum(answered))
+        where = f"/api/v1/workspaces/{place.made.workspace_id}/chats/{chat}/completions"
+        shown = await place.call("GET", where, headers={"X-Envai-Contract-Version": "2"})
+        assert (shown.status, len(shown.data)) == (200, 1)
+
+    play(SLOWLY, work, prices=PRICES, settings=Settings(turns=TurnsSettings(on_restart=on_restart)), timeout=50)
 
 
 def test_under_a_limit_no_model_is_called_whose_price_nobody_knows() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import tempfile
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -147,6 +148,17 @@ class Theatre:
 
     async def reopen(self) -> None:
         await self.close()
+        await self.open()
+
+    async def reopen_after_kill(self) -> None:
+        """As `reopen`, on what the disk holds at this moment: whatever closing would write never happened."""
+        left = self.home.path / "left.db"
+        with closing(sqlite3.connect(self.home.database)) as now, closing(sqlite3.connect(left)) as copy:
+            now.backup(copy)
+        await self.close()
+        for ending in ("-wal", "-shm"):
+            Path(f"{self.home.database}{ending}").unlink(missing_ok=True)
+        left.replace(self.home.database)
         await self.open()
 
     async def door(self, scope: Any, receive: Any, send: Any) -> None:

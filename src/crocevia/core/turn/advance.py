@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from msgspec import Raw
@@ -72,21 +72,22 @@ def open_turn(
     return entries + advance(turn, None, at)
 
 
-def recover(turn: Turn, at: int, *, resume: bool = True) -> list[e.Entry]:
+def recover(turn: Turn, at: int, *, resume: bool = True, costs: Mapping[str, float | None] = {}) -> list[e.Entry]:
     """What to append before a turn goes on in a new process (the old one is gone and fenced off).
 
     Lost model calls are tried again, lost tools have an unknown outcome unless they are idempotent, everything
-    that waits goes on waiting. `resume` False: the turn fails as `interrupted` instead.
+    that waits goes on waiting. `resume` False: the turn fails as `interrupted` instead. costs: of the calls under
+    way that have a record, in USD; nobody was asked by the others.
     """
     entries: list[e.Entry] = []
     if turn.ended or not turn.root_id:
         return entries
-    if not resume:
-        lost = e.TurnFailing(turn=turn.id, at=at, code="interrupted", message="the server was restarted")
-        entries += advance(turn, lost, at)
     for instance in list(turn.instances.values()):
         if instance.inflight:
-            entries += advance(turn, interrupted(turn, instance, at), at)
+            entries += advance(turn, interrupted(turn, instance, at, costs), at)
+    if not resume:
+        failing = e.TurnFailing(turn=turn.id, at=at, code="interrupted", message="the server was restarted")
+        entries += advance(turn, failing, at)
     for call in turn.open_calls(CallState.RUNNING):
         card = turn.plan.tool(call.tool.name)
         if card is None or not card.idempotent:
@@ -94,8 +95,8 @@ def recover(turn: Turn, at: int, *, resume: bool = True) -> list[e.Entry]:
     return entries + advance(turn, None, at)
 
 
-def interrupted(turn: Turn, instance: Instance, at: int) -> e.ModelFailed:
-    """A model call that was lost or stopped, nothing known of its cost unless its engine is free."""
+def interrupted(turn: Turn, instance: Instance, at: int, costs: Mapping[str, float | None] = {}) -> e.ModelFailed:
+    """A model call that was lost, at what its record says: the estimate, where nobody settled it."""
     return e.ModelFailed(
         turn=turn.id,
         at=at,
@@ -105,7 +106,7 @@ def interrupted(turn: Turn, instance: Instance, at: int) -> e.ModelFailed:
         code="interrupted",
         retryable=True,
         interrupted=True,
-        cost_usd=0.0 if instance.card.free else None,
+        cost_usd=0.0 if instance.card.free else costs.get(instance.call_id, 0.0) if instance.call_id else None,
     )
 
 

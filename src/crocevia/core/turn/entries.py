@@ -279,6 +279,8 @@ class ModelStarted(EntryBase, frozen=True, kw_only=True, tag="model.started"):
     instance: str
     step: int
     attempt: int
+    call: str | None = None
+    """The id that the call's record has, once there is one. None in journals of earlier versions."""
 
 
 class ModelAnswered(EntryBase, frozen=True, kw_only=True, tag="model.answered"):

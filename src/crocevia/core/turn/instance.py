@@ -29,6 +29,7 @@ class Instance:
         "agent",
         "attempt",
         "by_call",
+        "call_id",
         "calls",
         "card",
         "children",
@@ -95,6 +96,8 @@ class Instance:
         """Its model has something new to read."""
         self.inflight = False
         """A call of its model is under way."""
+        self.call_id: str | None = None
+        """The record of its latest call."""
         self.streamed = False
         """Readers have seen deltas of the call under way."""
         self.reset_attempt: int | None = None
@@ -157,7 +160,7 @@ class Instance:
 
     def begin_call(self, entry: e.ModelStarted) -> None:
         self.inflight, self.streamed = True, False
-        self.step, self.attempt = entry.step, entry.attempt
+        self.step, self.attempt, self.call_id = entry.step, entry.attempt, entry.call
 
     def apply_answer(self, entry: e.ModelAnswered) -> None:
         self.inflight, self.due, self.streamed = False, False, False

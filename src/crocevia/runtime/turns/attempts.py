@@ -74,10 +74,17 @@ class ModelAttempt(msgspec.Struct, frozen=True):
     attempt: int
     now: Callable[[], int]
     """Milliseconds UTC, as the turn counts them."""
+    call: str
+    """The id of its call's record."""
 
     def started(self) -> e.ModelStarted:
         return e.ModelStarted(
-            turn=self.turn, at=self.now(), instance=self.instance, step=self.step, attempt=self.attempt
+            turn=self.turn,
+            at=self.now(),
+            instance=self.instance,
+            step=self.step,
+            attempt=self.attempt,
+            call=self.call,
         )
 
     def failed(self, fault: Fault, cost: CallCost, pause: float | None = None) -> e.ModelFailed:

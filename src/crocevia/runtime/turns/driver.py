@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import msgspec
@@ -124,10 +124,10 @@ class Driver:
             self.detached = True
             await self._stop_all()
 
-    async def recover(self, *, resume: bool) -> None:
+    async def recover(self, *, resume: bool, costs: Mapping[str, float | None]) -> None:
         """Settle what a former process left, as of before what has been posted since: read that first."""
         at = min([self.now(), *(item.fact.at for item in self._inbox)])
-        await self.append(recover(self.turn, at, resume=resume))
+        await self.append(recover(self.turn, at, resume=resume, costs=costs))
 
     async def close_turn(self) -> None:
         """Close a turn that is to end."""

@@ -14,6 +14,7 @@ import msgspec
 from crocevia.core.calls import GenerationOptions, ToolChoice
 from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.core.events import ModelEvent, ReasoningDelta, Stopped, StopReason, TextDelta
+from crocevia.core.ids import new_id
 from crocevia.core.messages import Message, user
 from crocevia.core.sizes import tokens
 from crocevia.core.turn import Turn, normalise_title
@@ -71,7 +72,7 @@ class ModelRunner:
         self._title_overdue = asyncio.Event()
 
     async def call_model(self, driver: Driver, want: w.CallModel) -> None:
-        attempt = ModelAttempt(driver.turn.id, want.instance, want.step, want.attempt, driver.now)
+        attempt = ModelAttempt(driver.turn.id, want.instance, want.step, want.attempt, driver.now, new_id("call"))
         instance = driver.turn.instances[want.instance]
         if want.attempt > 1:
             await asyncio.sleep(_backoff(driver, instance))
@@ -97,7 +98,7 @@ class ModelRunner:
             draft = self._draft(driver, instance, agent, context)
             route = self._gateway.route_model(driver.session.chat.user_id, model, draft)
             async with self._reserved(instance, route):
-                call = self._open(driver, instance, draft, route)
+                call = self._open(driver, instance, draft, route, attempt.call)
                 self._asked.set()
                 broken = await self._stream(driver, call, writer)
                 cost = cost_of(call, instance)
@@ -221,8 +222,10 @@ class ModelRunner:
             raise GatewayError(Reason.MODEL_UNPRICED, model=instance.card.model)
         return highest
 
-    def _open(self, driver: Driver, instance: Instance, draft: CallDraft, route: Route) -> Call:
-        return self._gateway.open_model(driver.session.chat.user_id, instance.card.model, draft, route)
+    def _open(
+        self, driver: Driver, instance: Instance, draft: CallDraft, route: Route, call_id: str | None = None
+    ) -> Call:
+        return self._gateway.open_model(driver.session.chat.user_id, instance.card.model, draft, route, call_id)
 
     def _draft(self, driver: Driver, instance: Instance, agent: AgentSetup, messages: tuple[Message, ...]) -> CallDraft:
         request = self._setup.request

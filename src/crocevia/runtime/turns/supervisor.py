@@ -25,6 +25,7 @@ from crocevia.runtime.turns.tools import Toolbox
 from crocevia.runtime.turns.turn_setup import TurnSetup, single_agent_setup, team_setup
 from crocevia.storage.agents import StoredAgent
 from crocevia.storage.chats import Chat
+from crocevia.storage.records import call_costs
 
 OnFault = Callable[[str, BaseException], None]
 """Told of what should not have happened: where, and the exception, whose text may hold anything."""
@@ -200,5 +201,7 @@ class Supervisor:
         setup = await self._setup_again(session.chat, turn)
         driver = self.new_driver(self.log, session, turn, setup, session.observer)
         await driver.read_commands()
-        await driver.recover(resume=resume and self.settings.on_restart == "resume")
+        under_way = [one.call_id for one in turn.instances.values() if one.inflight and one.call_id]
+        costs = await self.control.database.read(lambda tx: call_costs(tx, under_way)) if under_way else {}
+        await driver.recover(resume=resume and self.settings.on_restart == "resume", costs=costs)
         return driver
