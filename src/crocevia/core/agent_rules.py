@@ -32,6 +32,9 @@ class AgentConfig(msgspec.Struct, frozen=True, kw_only=True):
     """What the model must do in its first answers, one by one; a single one is for the first."""
 
 
+_KINDS: Final = {field.name: field.type for field in msgspec.structs.fields(AgentConfig)}
+
+
 def rule_of(permissions: Mapping[str, ToolRule], tool: str) -> ToolRule:
     """The tool's own rule, else that of `*`; a tool without a rule is allowed."""
     return permissions.get(tool) or permissions.get(ANY_TOOL, "allow")
@@ -47,11 +50,11 @@ def read_config(config: Mapping[str, Any]) -> tuple[AgentConfig, list[str]]:
     """The agent's bounds, and the names of the fields that say nothing which can be meant: those are not set."""
     known: dict[str, Any] = {}
     wrong: list[str] = []
-    for field in msgspec.structs.fields(AgentConfig):
-        if field.name not in config:
+    for name, kind in _KINDS.items():
+        if name not in config:
             continue
         try:
-            known[field.name] = msgspec.convert(config[field.name], field.type)
+            known[name] = msgspec.convert(config[name], kind)
         except (msgspec.ValidationError, RecursionError):
-            wrong.append(field.name)
+            wrong.append(name)
     return AgentConfig(**known), wrong

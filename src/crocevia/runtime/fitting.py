@@ -82,11 +82,12 @@ class Fitted(msgspec.Struct, frozen=True):
 
 def fit(request: ModelRequest, needs: EngineNeeds, places: Places = NOWHERE) -> Fitted:
     """Raises GatewayError(INVALID_REQUEST) that names what cannot be repaired by its place."""
-    if not request.tools and request.options.sampling == _NO_SAMPLING and _is_talk(request.messages):
+    talk = _is_talk(request.messages)
+    if talk and not request.tools and request.options.sampling == _NO_SAMPLING:
         return Fitted(request, call_block=needs.call_block)
     names = _names(request, needs.tool_names)
     conversation = _Conversation(needs, names)
-    messages = conversation.of(request.messages)
+    messages = request.messages if talk else conversation.of(request.messages)
     _check_end(request, messages, needs, places)
     tools = _tools(request.tools, names, needs, places)
     options = _options(request.options, names, needs)

@@ -100,10 +100,14 @@ _LONGEST: Final = 64  # characters of an identifier
 
 def _checking(refused: Mapping[str, Unkept]) -> Callable[[msgspec.Struct], None]:
     values_of = attrgetter(*refused)
+    none_set = (None,) * len(refused)
 
     def check(request: msgspec.Struct) -> None:
         """Raises GatewayError(INVALID_REQUEST) for the first field that cannot be kept to."""
-        for (name, how), value in zip(refused.items(), values_of(request), strict=True):
+        values = values_of(request)
+        if values == none_set:
+            return
+        for (name, how), value in zip(refused.items(), values, strict=True):
             if value is None or any(value == nothing and type(value) is type(nothing) for nothing in how.nothing):
                 continue
             if how.instead:

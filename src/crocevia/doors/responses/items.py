@@ -478,6 +478,8 @@ class _Building:
 
     def _close(self) -> None:
         """End the assistant's message; the results of its calls follow at once."""
+        if not self._text and not self._calls and self._sealed is None:
+            return
         before, text, provider_blocks = self._blocks()
         calls = tuple(self._calls)
         self._text, self._calls = [], []

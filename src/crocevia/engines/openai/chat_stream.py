@@ -149,7 +149,7 @@ class ChatDecoder:
             if choice.finish_reason:
                 self._finish = choice.finish_reason
         usage = chunk.usage or chunk.timings
-        if isinstance(usage, dict):
+        if usage is not None and isinstance(usage, dict):  # None with nearly every token
             out.append(UsageReported(openai_chat_usage.read(usage)))
 
     def _unsaid(self, message: _Delta) -> _Delta:
