@@ -104,9 +104,10 @@ def _is_talk(messages: Sequence[Message]) -> bool:
     """Whether user and assistant say something by turns, the user first and last: every engine takes that as it is."""
     for index, message in enumerate(messages):
         if index % 2:
-            if type(message) is not AssistantMessage or message.tool_calls or _is_empty(message.text):
+            text = message.text if type(message) is AssistantMessage and not message.tool_calls else None
+            if not text or text.isspace():
                 return False
-        elif type(message) is not UserMessage or not message.parts or any(map(_is_blank, message.parts)):
+        elif type(message) is not UserMessage or _has_blank(message.parts):
             return False
     return len(messages) % 2 == 1
 

@@ -386,7 +386,8 @@ class _Building:
             self._close()
             said = self._placing.parts(content, path)
             if said:
-                self._say(UserMessage(parts=said), place.path)
+                self._messages.append(UserMessage(parts=said))
+                self._paths.append(place.path)
         else:
             raise GatewayError(Reason.ROLE_UNKNOWN, param=f"{place.path}.role", path=f"{place.path}.role")
 

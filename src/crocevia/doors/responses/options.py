@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Final, NamedTuple, get_args
 
 import msgspec
@@ -129,9 +130,13 @@ def _checked(places: list[_Place]) -> dict[str, _Place]:
             raise GatewayError(Reason.TOOL_REPEATED, param=f"{path}.name", index=place.number, name=name)
         if not _is_object(tool.parameters):
             raise GatewayError(Reason.PARAMETERS_NOT_OBJECT, param=f"{path}.parameters", path=f"{path}.parameters")
-        json.check_part(tool.parameters, f"{path}.parameters")
+        _check_schema(bytes(tool.parameters), f"{path}.parameters")
         found[name] = place
     return found
+
+
+# The same few tools come with every call. What is wrong is raised, and not kept.
+_check_schema: Final = lru_cache(maxsize=512)(json.check_part)
 
 
 def _told(place: _Place) -> Told:

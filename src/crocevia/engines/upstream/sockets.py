@@ -12,13 +12,10 @@ KEEPALIVE_SECONDS: Final = 60
 _PROBE_SECONDS: Final = 15
 _PROBES: Final = 4
 
-_HUNG_UP: Final = select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
+_HUNG_UP: Final = getattr(select, "POLLRDHUP", 0)  # and what is told unasked: POLLHUP, POLLERR, POLLNVAL
 _TCP_INFO: Final[int | None] = getattr(socket, "TCP_INFO", None)
-_ROUND_TRIP: Final = struct.Struct("=II")  # of Linux's `struct tcp_info`: tcpi_rtt and tcpi_rttvar, in microseconds
-_ROUND_TRIP_AT: Final = 68
-_ACKED: Final = struct.Struct("=Q")  # tcpi_bytes_acked
-_ACKED_AT: Final = 120
-_SIZE: Final = _ACKED_AT + _ACKED.size
+# Of Linux's `struct tcp_info`: tcpi_rtt and tcpi_rttvar, in microseconds, and tcpi_bytes_acked.
+_TCP_INFO_FIELDS: Final = struct.Struct("=68xII44xQ")
 
 
 class Traffic(NamedTuple):
@@ -43,8 +40,8 @@ def prepare(sock: socket.socket) -> None:
 def hung_up(sock: socket.socket) -> bool:
     """Whether the other side has closed it, though the event loop may not have heard of it yet."""
     poll = select.poll()
-    poll.register(sock.fileno(), getattr(select, "POLLRDHUP", 0))
-    return any(events & _HUNG_UP for _, events in poll.poll(0))
+    poll.register(sock.fileno(), _HUNG_UP)
+    return bool(poll.poll(0))
 
 
 def traffic(sock: socket.socket) -> Traffic | None:
@@ -52,10 +49,10 @@ def traffic(sock: socket.socket) -> Traffic | None:
     if _TCP_INFO is None:
         return None
     try:
-        raw = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _SIZE)
+        raw = sock.getsockopt(socket.IPPROTO_TCP, _TCP_INFO, _TCP_INFO_FIELDS.size)
     except OSError:
         return None
-    if len(raw) < _SIZE:
+    if len(raw) < _TCP_INFO_FIELDS.size:
         return None
-    trip, variance = _ROUND_TRIP.unpack_from(raw, _ROUND_TRIP_AT)
-    return Traffic(_ACKED.unpack_from(raw, _ACKED_AT)[0], (trip + 4 * variance) / 1e6)
+    trip, variance, acked = _TCP_INFO_FIELDS.unpack(raw)
+    return Traffic(acked, (trip + 4 * variance) / 1e6)

@@ -8,6 +8,7 @@ from typing import Any, Final
 from crocevia.core import json
 from crocevia.core.answers import Answer
 from crocevia.core.events import (
+    DELTA_CHARACTERS,
     ReasoningDelta,
     RefusalDelta,
     StopReason,
@@ -73,11 +74,11 @@ class ChatEncoder:
             chunk = self._other(event)
             if chunk:
                 if texts:
-                    out += map(self._text, pieces("".join(texts)))
+                    out.append(self._text("".join(texts)))
                     texts.clear()
                 out.append(chunk)
         if texts:
-            out += map(self._text, pieces("".join(texts)))
+            out.append(self._text("".join(texts)))
         return b"".join(out)
 
     def begin(self) -> bytes:
@@ -93,6 +94,8 @@ class ChatEncoder:
         return out + b"data: [DONE]\n\n"
 
     def _text(self, text: str) -> bytes:
+        if len(text) > DELTA_CHARACTERS:
+            return b"".join(map(self._text, pieces(text)))
         return self._text_head + json.encode(text) + self._text_tail
 
     def _other(self, event: RunEvent) -> bytes:
