@@ -22,9 +22,9 @@ _ENDED: Final = frozenset({"completed", "incomplete"})
 async def create(services: Services, background: Background, request: Request) -> Response | EventResponse:
     """One answer."""
     body: wire.Request = request.take()
-    making = plan.make(services, request.caller, body, request.size)
     # Words alone bring nothing that is slow to fetch, and without a session there is no line to wait in.
     quick = isinstance(body.input, str) and not (body.user or body.previous_response_id or session_key(request.caller))
+    making = plan.make(services, request.caller, body, request.size)
     made = await making if quick else await request.until_disconnect(making)
     run = Run(services, made)
     if made.background:
