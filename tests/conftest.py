@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
 
 from crocevia.doors.atp.events import Encoder
 from tests.doors.atp import schema
+
+settings.register_profile("suite", deadline=None)  # how busy the machine is says nothing about the product
+settings.load_profile("suite")
 
 
 @pytest.fixture(autouse=True)

@@ -74,7 +74,7 @@ async def crowd(home: Path, breeder: Breeder, record_testsuite_property: Record)
         total = end.result()
         record_testsuite_property("events", total)
         record_testsuite_property("events_per_second_in_the_busiest_two", round(rate))
-        assert total > MEMBERS * WORDS // 2  # on a busy machine some words are joined
+        assert total > MEMBERS * WORDS // 4  # after a second, and on a busy machine, words are joined
         assert seen == [total] * READERS
     finally:
         rig.stop()

@@ -95,7 +95,8 @@ class Site:
         answer = preflight(request, methods) if methods and scope["method"] == "OPTIONS" else None
         if answer is None:
             answer = _absent(door, methods)
-            request.answer_headers = lambda: door.about_absent(request, methods.values())
+            own = door.about_absent(request, methods.values())
+            request.answer_headers = lambda: own  # not of the request: it would hold itself
         await _send_response(request, answer, send)
 
     async def _socket(self, found: Found, scope: Scope, receive: Receive, send: Send) -> None:

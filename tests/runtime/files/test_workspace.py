@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from crocevia.core.errors import Code, GatewayError
+from crocevia.core.errors import Code, GatewayError, Reason
 from crocevia.runtime.files.paths import split
 from crocevia.runtime.files.workspace import MEMORY, WorkspaceFiles
 
@@ -231,8 +231,6 @@ def test_text_has_limits(files: WorkspaceFiles) -> None:
     files.create(SPACE, MEMORY, "é" * 12_000)
     for path, text in (
         ("/a", ""),
-        ("/a", "x" * 1_048_577),
-        ("/a", "é" * 524_289),
         ("/a", "x\n" * 1000 + "x"),
         ("/a", "\ud800"),
         (MEMORY, "x" * 12_001),
@@ -241,6 +239,10 @@ def test_text_has_limits(files: WorkspaceFiles) -> None:
         with pytest.raises(GatewayError) as caught:
             files.write(SPACE, path, text)
         assert (caught.value.code, caught.value.param) == (Code.INVALID_REQUEST, "content")
+    for text in ("x" * 1_048_577, "é" * 524_289):
+        with pytest.raises(GatewayError) as caught:
+            files.write(SPACE, "/a", text)
+        assert caught.value.reason is Reason.FILE_TOO_LARGE
 
 
 def test_a_list_ends_at_500(files: WorkspaceFiles) -> None:
