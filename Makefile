@@ -9,7 +9,8 @@ PORT ?= 8111
 # Where the server keeps everything it has; unset: the platform's user data folder.
 HOME_OPTION = $(if $(CROCEVIA_HOME),--home "$(CROCEVIA_HOME)",)
 PIP = $(BIN)/python -m pip --disable-pip-version-check -q install -c constraints.txt
-PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile
+# In the order of their paths: by number of tests, the few that take longest would come last, on one core.
+PYTEST = $(BIN)/python -m pytest -q -n auto --dist loadfile --no-loadscope-reorder
 NOT_HERE = not model and not clients and not browser and not torture and not long
 
 .DEFAULT_GOAL := help
